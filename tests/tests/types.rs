@@ -15,7 +15,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("cli::Findings", 21),
     ("cli::ReportJson", 21),
     ("control::PathStatus", 35),
-    ("daemon::Stack", 35),
+    ("daemon::Stack", 34),
     ("daemon::StackConfig", 56),
     ("engine::Association", 29),
     ("engine::Bbr", 26),

@@ -1,10 +1,10 @@
 //! One association and what it carries.
 
 use crate::attempt::AttemptId;
+use crate::base::{Doubt, Quiet};
+use crate::base::{MAX_FLOWS, Streams};
 use crate::datagrams::DatagramId;
-use crate::presence::{Doubt, Quiet};
 use crate::privileged::Acceptor;
-use crate::streams::{MAX_FLOWS, Streams};
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use manypath_window::Budget;

@@ -1,11 +1,11 @@
 //! Every parameter of a stack, with its default.
 
 use crate::allow::Allow;
+use crate::base::MAX_FLOWS;
 use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
-use crate::streams::MAX_FLOWS;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
 use manypath_net::{Interface, Seat};
 use manypath_rules::paths::PathsFile;

@@ -31,7 +31,7 @@ impl Stack {
         });
         let user = unprivileged_user();
         let readable: &[&Path] = &[Path::new(READABLE)];
-        let capabilities = needed(&self.core.config);
+        let capabilities = needed(&self.base.core.config);
         let limits = Limits { user, capabilities, families: FAMILIES, readable: Some(readable) };
         let mut confinement = confine(&limits);
         if user.is_none() {

@@ -130,9 +130,9 @@ impl fmt::Display for Ends {
 impl Stack {
     /// A connection is being carried from now on.
     pub(crate) fn begin_connection(&mut self, id: RelayId, ends: Ends, carrier: Carrier) {
-        let before = loads(&self.core, carrier);
+        let before = loads(&self.base.core, carrier);
         let connection =
-            Connection { ends, begun: self.core.now, carrier, before, gone: Vec::new() };
+            Connection { ends, begun: self.base.core.now, carrier, before, gone: Vec::new() };
         self.connections.insert(id, connection);
     }
 
@@ -140,8 +140,8 @@ impl Stack {
     pub(crate) fn end_connection(&mut self, id: RelayId, end: RelayEnd, (sent, got): (u64, u64)) {
         self.totals.add((sent, got));
         let Some(connection) = self.connections.remove(&id) else { return };
-        let ms = self.core.age(connection.begun);
-        let paths = carried(&self.core, &connection);
+        let ms = self.base.core.age(connection.begun);
+        let paths = carried(&self.base.core, &connection);
         let Connection { ends, carrier, .. } = connection;
         match carrier {
             Carrier::Sctp(association) => info!(
@@ -164,7 +164,7 @@ impl Stack {
     pub(crate) fn keep_loads_of(&mut self, local: IpAddr) {
         let mut connections = std::mem::take(&mut self.connections);
         for connection in connections.values_mut() {
-            let used = since(&connection.before, &[], loads(&self.core, connection.carrier));
+            let used = since(&connection.before, &[], loads(&self.base.core, connection.carrier));
             for load in used.into_iter().filter(|load| load.local == local) {
                 match connection.gone.iter_mut().find(|known| known.is_of(&load)) {
                     Some(known) => known.bytes += load.bytes,

@@ -311,7 +311,7 @@ impl Core {
 impl Stack {
     /// Answers what has come in on the control connections.
     pub(crate) fn serve_control(&mut self) {
-        for id in std::mem::take(&mut self.core.control.unread) {
+        for id in std::mem::take(&mut self.base.core.control.unread) {
             self.serve_connection(id);
         }
         self.drop_broken();
@@ -320,7 +320,7 @@ impl Stack {
 
     fn serve_connection(&mut self, id: u64) {
         for _ in 0..REQUESTS_PER_TURN {
-            let Some(connection) = self.core.control.connections.get(&id) else { return };
+            let Some(connection) = self.base.core.control.connections.get(&id) else { return };
             match connection.socket.receive::<Request>() {
                 Ok(Incoming::Message(request, fd)) => {
                     self.on_request(id, request, fd);
@@ -329,19 +329,19 @@ impl Stack {
                 Ok(Incoming::Closed) => return self.drop_control(id),
                 Err(error) if error.is_would_block() => return,
                 Err(error) => {
-                    self.core.count("control_protocol_errors");
+                    self.base.core.count("control_protocol_errors");
                     warn!(target: log::CONTROL, "control connection dropped: {error}");
                     return self.drop_control(id);
                 }
             }
         }
-        self.core.control.unread.insert(id);
+        self.base.core.control.unread.insert(id);
     }
 
     fn on_request(&mut self, id: u64, request: Request, fd: Option<OwnedFd>) {
-        let Some(connection) = self.core.control.connections.get_mut(&id) else { return };
+        let Some(connection) = self.base.core.control.connections.get_mut(&id) else { return };
         if !connection.welcome && !matches!(request, Request::Hello { .. }) {
-            self.core.count("control_protocol_errors");
+            self.base.core.count("control_protocol_errors");
             return self.drop_control(id);
         }
         match request {
@@ -357,13 +357,15 @@ impl Stack {
             }
             Request::Cancel { id: open } => {
                 self.cancel_datagrams(Client { control: id, id: open });
-                if let Some(attempt) = self.core.control.attempt(Client { control: id, id: open }) {
+                if let Some(attempt) =
+                    self.base.core.control.attempt(Client { control: id, id: open })
+                {
                     self.cancel_attempt(attempt);
                 }
             }
             Request::Attach { id: open } => match fd {
                 Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
-                None => self.core.count("attaches_without_socket"),
+                None => self.base.core.count("attaches_without_socket"),
             },
             Request::OpenDatagrams { id: open, destination, source } => {
                 self.on_open_datagrams(Client { control: id, id: open }, destination, source);
@@ -373,11 +375,11 @@ impl Stack {
                     let program = Program { addr: program, inode, connected };
                     self.on_attach_datagrams(Client { control: id, id: open }, program, fd);
                 }
-                None => self.core.count("attaches_without_socket"),
+                None => self.base.core.count("attaches_without_socket"),
             },
             Request::DatagramLine => match fd {
                 Some(fd) => self.add_line(id, fd),
-                None => self.core.count("attaches_without_socket"),
+                None => self.base.core.count("attaches_without_socket"),
             },
             Request::Told { id: open } => self.on_told(Client { control: id, id: open }),
             Request::Options { id: open, options } => {
@@ -385,11 +387,11 @@ impl Stack {
             }
             Request::Way { id: open } => {
                 let way = self.way_of(Client { control: id, id: open });
-                self.core.reply(id, Reply::Way { id: open, way });
+                self.base.core.reply(id, Reply::Way { id: open, way });
             }
             Request::WayFrom { from, to } => {
                 let way = self.way_from(from, to);
-                self.core.reply(id, Reply::WayFrom { from, to, way });
+                self.base.core.reply(id, Reply::WayFrom { from, to, way });
             }
             Request::Listen { id: number, listener } => {
                 self.on_listen(ListenerId { control: id, id: number }, listener);
@@ -403,7 +405,7 @@ impl Stack {
             Request::Looked { id: look } => self.on_looked(id, look),
             Request::Resign => {
                 self.leave_listeners(id);
-                self.core.reply(id, Reply::Resigned);
+                self.base.core.reply(id, Reply::Resigned);
             }
             Request::Noted { from, to } => self.listeners.note(id, from, to),
             Request::Tally { id: number, plain } => {
@@ -411,22 +413,22 @@ impl Stack {
             }
             Request::Traffic => {
                 let traffic = self.traffic_of(id);
-                self.core.reply(id, Reply::Traffic(traffic));
+                self.base.core.reply(id, Reply::Traffic(traffic));
             }
             Request::Status => self.send_status(id),
             Request::Watch => self.on_watch(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
-                self.peers.forget_kept(&mut self.core, addr, port);
-                self.core.control.tell_redirectors();
-                self.core.reply(id, Reply::Forgotten { count });
+                self.peers.forget_kept(&mut self.base.core, addr, port);
+                self.base.core.control.tell_redirectors();
+                self.base.core.reply(id, Reply::Forgotten { count });
             }
             Request::Stop => self.stop(),
             Request::TakeOver => self.on_take_over(id),
             Request::Line { local } => match fd {
                 Some(fd) => self.on_lent_line(id, local, fd),
-                None => self.core.count("attaches_without_socket"),
+                None => self.base.core.count("attaches_without_socket"),
             },
             Request::TakenOver => self.on_taken_over(id),
         }
@@ -437,20 +439,20 @@ impl Stack {
             Ok(count) => Reply::Reloaded { rules: count },
             Err(why) => Reply::Refused { why },
         };
-        self.core.reply(id, reply);
+        self.base.core.reply(id, reply);
     }
 
     /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
     pub(crate) fn reload(&mut self) -> Result<usize, String> {
-        let rules = self.core.rules.read().map_err(|e| e.to_string())?;
+        let rules = self.base.core.rules.read().map_err(|e| e.to_string())?;
         let paths = self.path_policies.read().map_err(|e| e.to_string())?;
-        self.settings.apply(&mut self.core.config).map_err(|e| e.to_string())?;
+        self.settings.apply(&mut self.base.core.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
         self.adopt_path_policies(paths);
-        let count = self.core.rules.adopt(rules);
+        let count = self.base.core.rules.adopt(rules);
         self.review_listeners();
         self.listen_direct();
-        self.core.control.tell_redirectors();
+        self.base.core.control.tell_redirectors();
         Ok(count)
     }
 
@@ -459,12 +461,12 @@ impl Stack {
         let spoken = if is_spoken(version) { version } else { VERSION };
         let pid = std::process::id();
         let welcome = Reply::Welcome { version: spoken, pid, namespace, counts_traffic: true };
-        self.core.reply(id, welcome);
-        let control = &mut self.core.control;
+        self.base.core.reply(id, welcome);
+        let control = &mut self.base.core.control;
         let connection = control.connections.get_mut(&id);
         let Some(connection) = connection.filter(|_| !control.broken.contains(&id)) else { return };
         if version != spoken {
-            self.core.count("control_versions_refused");
+            self.base.core.count("control_versions_refused");
             return self.drop_control(id);
         }
         connection.welcome = true;
@@ -477,10 +479,10 @@ impl Stack {
 
     /// Drops callers to whom nothing can be written.
     pub(crate) fn drop_broken(&mut self) {
-        while let Some(id) = self.core.control.broken.pop_first() {
-            let waiting = self.core.control.connections.get(&id).map(|one| one.waiting.len());
+        while let Some(id) = self.base.core.control.broken.pop_first() {
+            let waiting = self.base.core.control.connections.get(&id).map(|one| one.waiting.len());
             if waiting.is_some_and(|waiting| waiting > MAX_WAITING) {
-                self.core.count("control_callers_that_do_not_read");
+                self.base.core.count("control_callers_that_do_not_read");
             }
             self.drop_control(id);
         }
@@ -488,12 +490,14 @@ impl Stack {
 
     /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
     pub(crate) fn drop_control(&mut self, id: u64) {
-        let Some(connection) = self.core.control.remove(id, &self.core.registry) else { return };
+        let Some(connection) = self.base.core.control.remove(id, &self.base.core.registry) else {
+            return;
+        };
         self.on_control_gone(id);
         self.watch.forget(id);
-        for (client, attempt) in self.core.control.attempts_of(id) {
+        for (client, attempt) in self.base.core.control.attempts_of(id) {
             self.cancel_attempt(attempt);
-            self.core.control.forget(client);
+            self.base.core.control.forget(client);
         }
         self.end_datagrams_of(id);
         if connection.role == Some(Role::Redirector) {
@@ -502,25 +506,27 @@ impl Stack {
         } else if self.listeners.forget_launcher(id) {
             self.listen_direct();
         }
-        if self.core.config.shared.is_some() {
+        if self.base.core.config.shared.is_some() {
             return self.watch_deserted();
         }
-        let ends = match self.core.config.door {
-            true => connection.serves_programs() && !self.core.control.has_launchers(),
+        let ends = match self.base.core.config.door {
+            true => connection.serves_programs() && !self.base.core.control.has_launchers(),
             false => connection.owner,
         };
         // The connections of peers keep one that another process has taken over from.
-        if ends && self.core.config.exit_when_drained && !self.core.phase.is_succeeded() {
-            self.drain(self.core.config.drain_timeout);
+        if ends && self.base.core.config.exit_when_drained && !self.base.core.phase.is_succeeded() {
+            self.drain(self.base.core.config.drain_timeout);
         }
     }
 
     fn send_status(&mut self, id: u64) {
-        let Some(connection) = self.core.control.connections.get(&id) else { return };
+        let Some(connection) = self.base.core.control.connections.get(&id) else { return };
         let report = written_for(connection.version, &self.status());
         match report.and_then(|report| manypath_control::parts(&report)) {
             Ok(parts) => {
-                parts.into_iter().for_each(|part| self.core.reply(id, Reply::StatusPart(part)));
+                parts
+                    .into_iter()
+                    .for_each(|part| self.base.core.reply(id, Reply::StatusPart(part)));
             }
             Err(error) => warn!(target: log::CONTROL, "no status report: {error}"),
         }

@@ -7,9 +7,8 @@
 
 use crate::allow::{self, Denied};
 use crate::association::{DialId, FlowUse, RelayId};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::connection::{Carrier, Ends};
-use crate::core::Core;
 use crate::log;
 use crate::proxy;
 use crate::relay::Relay;
@@ -65,16 +64,10 @@ pub(crate) struct Incoming {
 impl Stack {
     pub(crate) fn on_incoming(&mut self, incoming: Incoming) {
         let Incoming { association: id, flow, source, .. } = incoming;
-        if !self.core.phase.serves_peers() {
-            return self.associations.refuse(
-                &mut self.core,
-                id,
-                flow,
-                Refusal::Busy,
-                "dial_denied_ending",
-            );
+        if !self.base.core.phase.serves_peers() {
+            return self.base.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
-        if self.core.has_service() {
+        if self.base.core.has_service() {
             // One of the addresses is dialled, or refused.
             let _tried = self.dial_service(id, flow, source, None);
             return;
@@ -105,27 +98,22 @@ impl Stack {
         if self.listeners.concern(destination) {
             return self.on_incoming_to_listener(incoming);
         }
-        let locals = self.core.reachable_locals(id, Carried::Tcp, destination);
-        let loopback = self.core.config.loopback_paths;
-        let admitted = allow::admit(Carried::Tcp, destination, &locals, &self.core.rules, loopback);
+        let locals = self.base.core.reachable_locals(id, Carried::Tcp, destination);
+        let loopback = self.base.core.config.loopback_paths;
+        let admitted =
+            allow::admit(Carried::Tcp, destination, &locals, &self.base.core.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
-        let admitted = if self.core.config.door { Err(Denied::NotListed) } else { admitted };
+        let admitted = if self.base.core.config.door { Err(Denied::NotListed) } else { admitted };
         let admitted = admitted.and_then(|(service, options)| {
-            let open = is_form_open(&self.core, &self.associations, id, &options);
+            let open = is_form_open(&self.base, id, &options);
             let client =
-                self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+                self.base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
             if open { Ok((client?, options)) } else { Err(Denied::Form) }
         });
         match admitted {
             Ok((client, options)) => self.dial(id, flow, destination, client, options),
             Err(Denied::NotListed) if self.may_listen_later(destination) => {
-                self.associations.refuse(
-                    &mut self.core,
-                    id,
-                    flow,
-                    Refusal::Busy,
-                    Denied::NotListed.counter(),
-                );
+                self.base.refuse(id, flow, Refusal::Busy, Denied::NotListed.counter());
             }
             Err(denied) => self.deny(incoming, denied),
         }
@@ -142,13 +130,7 @@ impl Stack {
             | Denied::ForeignAddress
             | Denied::NotListed
             | Denied::NotCovered
-            | Denied::Form => self.associations.refuse(
-                &mut self.core,
-                id,
-                flow,
-                Refusal::NotAllowed,
-                denied.counter(),
-            ),
+            | Denied::Form => self.base.refuse(id, flow, Refusal::NotAllowed, denied.counter()),
         }
     }
 
@@ -163,19 +145,12 @@ impl Stack {
         let from = SocketAddr::new(destination.ip(), 0);
         match connect(Some(from), destination, false) {
             Ok(fd) => {
-                let dial = DialId(self.core.next_id());
+                let dial = DialId(self.base.core.next_id());
                 self.start_dial(dial, association, flow, (client, destination), options, fd);
                 // A service of this host has mostly answered by now: the peer need not wait for the next turn.
                 self.check_dial(dial);
             }
-            Err(error) => refuse_dial(
-                &mut self.core,
-                &mut self.associations,
-                association,
-                flow,
-                destination,
-                &error,
-            ),
+            Err(error) => refuse_dial(&mut self.base, association, flow, destination, &error),
         }
     }
 
@@ -189,23 +164,17 @@ impl Stack {
         options: Options,
         fd: OwnedFd,
     ) {
-        match Socket::towards(destination, fd, &self.core.registry, Source::Dial(id.0).token()) {
+        match Socket::towards(destination, fd, &self.base.core.registry, Source::Dial(id.0).token())
+        {
             Ok(socket) => {
-                self.associations.set_flow_use(association, flow, FlowUse::Dial(id));
-                self.associations.treat(&mut self.core, association, flow, &options);
+                self.base.set_flow_use(association, flow, FlowUse::Dial(id));
+                self.base.treat(association, flow, &options);
                 self.dials
                     .insert(id, Dial { association, flow, destination, client, options, socket });
             }
             Err(error) => {
                 self.on_led_over(RelayId(id.0));
-                refuse_dial(
-                    &mut self.core,
-                    &mut self.associations,
-                    association,
-                    flow,
-                    destination,
-                    &error,
-                );
+                refuse_dial(&mut self.base, association, flow, destination, &error);
             }
         }
     }
@@ -224,13 +193,12 @@ impl Stack {
             Ok(true) => self.on_dialled(id),
             Err(error) => {
                 let Some(dial) = self.dials.remove(&id) else { return };
-                dial.socket.reset(&self.core.registry);
+                dial.socket.reset(&self.base.core.registry);
                 self.on_led_over(RelayId(id.0));
                 let failed = Some(dial.destination);
                 if !self.dial_service(dial.association, dial.flow, dial.client, failed) {
                     refuse_dial(
-                        &mut self.core,
-                        &mut self.associations,
+                        &mut self.base,
                         dial.association,
                         dial.flow,
                         dial.destination,
@@ -245,22 +213,22 @@ impl Stack {
     fn on_dialled(&mut self, id: DialId) {
         let Some(mut dial) = self.dials.remove(&id) else { return };
         let relay = RelayId(id.0);
-        if let Err(error) = dial.socket.rename(&self.core.registry, Source::Relay(relay.0).token())
+        if let Err(error) =
+            dial.socket.rename(&self.base.core.registry, Source::Relay(relay.0).token())
         {
-            dial.socket.reset(&self.core.registry);
+            dial.socket.reset(&self.base.core.registry);
             self.on_led_over(relay);
             return refuse_dial(
-                &mut self.core,
-                &mut self.associations,
+                &mut self.base,
                 dial.association,
                 dial.flow,
                 dial.destination,
                 &error,
             );
         }
-        if let Some(association) = self.associations.get_mut(&dial.association) {
+        if let Some(association) = self.base.get_mut(&dial.association) {
             association.mux.accept(dial.flow, dial.destination);
-            self.associations.touch(dial.association);
+            self.base.touch(dial.association);
         }
         debug!(target: log::CONNECTION,
             "association {}: flow to {} open",
@@ -279,8 +247,8 @@ impl Stack {
 
     pub(crate) fn drop_dial(&mut self, id: DialId) {
         if let Some(dial) = self.dials.remove(&id) {
-            self.core.count("dials_dropped");
-            dial.socket.reset(&self.core.registry);
+            self.base.core.count("dials_dropped");
+            dial.socket.reset(&self.base.core.registry);
             self.on_led_over(RelayId(id.0));
         }
     }
@@ -288,51 +256,21 @@ impl Stack {
     /// Gives up a connection that is being made to a listener that nobody vouches for any more.
     pub(crate) fn refuse_uncovered(&mut self, id: DialId) {
         let Some(dial) = self.dials.remove(&id) else { return };
-        dial.socket.reset(&self.core.registry);
+        dial.socket.reset(&self.base.core.registry);
         self.on_led_over(RelayId(id.0));
         let why = Denied::NotCovered.counter();
-        self.associations.refuse(
-            &mut self.core,
-            dial.association,
-            dial.flow,
-            Refusal::NotAllowed,
-            why,
-        );
-    }
-}
-
-impl Associations {
-    pub(crate) fn refuse(
-        &mut self,
-        core: &mut Core,
-        id: AssociationId,
-        flow: FlowId,
-        refusal: Refusal,
-        counter: &'static str,
-    ) {
-        core.count(counter);
-        if let Some(association) = self.get_mut(&id) {
-            association.mux.refuse(flow, refusal);
-            association.flows.remove(&flow);
-            self.touch(id);
-        }
+        self.base.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
     }
 }
 
 /// Whether the service is open to the form that the peer has chosen.
-pub(crate) fn is_form_open(
-    core: &Core,
-    associations: &Associations,
-    id: AssociationId,
-    options: &Options,
-) -> bool {
-    let used = if associations.is_direct(core, id) { Form::Direct } else { Form::Mux };
+pub(crate) fn is_form_open(base: &Base, id: AssociationId, options: &Options) -> bool {
+    let used = if base.is_direct(id) { Form::Direct } else { Form::Mux };
     options.form.is_none_or(|form| form == used)
 }
 
 pub(crate) fn refuse_dial(
-    core: &mut Core,
-    associations: &mut Associations,
+    base: &mut Base,
     id: AssociationId,
     flow: FlowId,
     destination: SocketAddr,
@@ -349,14 +287,14 @@ pub(crate) fn refuse_dial(
             | libc::EADDRINUSE
             | libc::EADDRNOTAVAIL,
         )
-        | None => associations.refuse(core, id, flow, Refusal::Busy, "dials_impossible"),
+        | None => base.refuse(id, flow, Refusal::Busy, "dials_impossible"),
         // Its port may lead to another host behind the same NAT: TCP finds out.
-        Some(_) if crate::translated::is_translated(core, associations, id, flow, destination) => {
-            associations.refuse(core, id, flow, Refusal::Busy, "dials_failed");
+        Some(_) if crate::translated::is_translated(base, id, flow, destination) => {
+            base.refuse(id, flow, Refusal::Busy, "dials_failed");
         }
         Some(errno) => {
             let errno = u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16);
-            associations.refuse(core, id, flow, Refusal::Errno(errno), "dials_failed");
+            base.refuse(id, flow, Refusal::Errno(errno), "dials_failed");
         }
     }
 }

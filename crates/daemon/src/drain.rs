@@ -90,7 +90,7 @@ impl Stack {
     /// Told to end, with all other loops of the process: flows have a moment to finish, then they are reset. Told twice: at
     /// once.
     pub(crate) fn stop(&mut self) {
-        if let Some(seat) = &self.core.config.seat {
+        if let Some(seat) = &self.base.core.config.seat {
             seat.stop_others();
         }
         self.stop_this();
@@ -99,15 +99,15 @@ impl Stack {
     fn stop_this(&mut self) {
         // It tells its other loops by itself.
         if let Some(predecessor) =
-            self.predecessor.as_ref().filter(|_| self.core.config.loop_index() == 0)
+            self.predecessor.as_ref().filter(|_| self.base.core.config.loop_index() == 0)
         {
             predecessor.stop();
         }
-        match self.core.phase {
-            Phase::Draining(Drain { cause: Cause::Told, .. }) => self.core.phase = Phase::Over,
-            Phase::Closing(_) => self.core.phase = Phase::Over,
+        match self.base.core.phase {
+            Phase::Draining(Drain { cause: Cause::Told, .. }) => self.base.core.phase = Phase::Over,
+            Phase::Closing(_) => self.base.core.phase = Phase::Over,
             Phase::Running | Phase::Draining(_) => {
-                self.begin_drain(self.core.config.exit_timeout, Cause::Told);
+                self.begin_drain(self.base.core.config.exit_timeout, Cause::Told);
             }
             Phase::Over => {}
         }
@@ -118,7 +118,7 @@ impl Stack {
         if self.stopper.is_told() {
             self.stop();
         }
-        let Some(seat) = self.core.config.seat.clone() else { return };
+        let Some(seat) = self.base.core.config.seat.clone() else { return };
         (0..seat.take_stops()).for_each(|_| self.stop_this());
         if seat.take_reload() {
             // What keeps it from doing so is in its counters and in the log.
@@ -128,33 +128,33 @@ impl Stack {
 
     fn begin_drain(&mut self, patience: Duration, cause: Cause) {
         info!(target: log::STACK, "ending; still open: {}", connections(self.flow_count()));
-        let (last_progress, mark) = (self.core.now, self.progress_mark());
-        self.core.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
-        self.core.timers.set(self.core.now, Timer::Drain);
+        let (last_progress, mark) = (self.base.core.now, self.progress_mark());
+        self.base.core.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
+        self.base.core.timers.set(self.base.core.now, Timer::Drain);
         if cause != Cause::Succeeded {
             self.tell_stopping();
         }
         // The next program may begin at once.
-        self.peers.save(&mut self.core);
+        self.peers.save(&mut self.base.core);
     }
 
     pub(crate) fn on_drain_timer(&mut self) {
-        match self.core.phase {
+        match self.base.core.phase {
             Phase::Draining(drain) => self.check_drain(drain),
             Phase::Closing(until) => {
-                if self.associations.ids().is_empty() || self.core.now >= until {
-                    self.core.phase = Phase::Over;
+                if self.base.ids().is_empty() || self.base.core.now >= until {
+                    self.base.core.phase = Phase::Over;
                 }
             }
             Phase::Running | Phase::Over => return,
         }
-        self.core.after(DRAIN_TICK, Timer::Drain);
+        self.base.core.after(DRAIN_TICK, Timer::Drain);
     }
 
     fn check_drain(&mut self, mut drain: Drain) {
         if drain.cause == Cause::Succeeded {
             if self.recovers() {
-                self.core.phase = Phase::Running;
+                self.base.core.phase = Phase::Running;
                 return;
             }
             self.release_launchers();
@@ -164,25 +164,25 @@ impl Stack {
         }
         let mark = self.progress_mark();
         if mark != drain.mark && drain.cause == Cause::Deserted {
-            (drain.mark, drain.last_progress) = (mark, self.core.now);
+            (drain.mark, drain.last_progress) = (mark, self.base.core.now);
         }
-        if self.core.now.since(drain.last_progress) < drain.patience {
-            self.core.phase = Phase::Draining(drain);
+        if self.base.core.now.since(drain.last_progress) < drain.patience {
+            self.base.core.phase = Phase::Draining(drain);
             return;
         }
         warn!(target: log::STACK, "reset at the end: {}", connections(self.flow_count()));
-        self.core.phase = Phase::Over;
+        self.base.core.phase = Phase::Over;
     }
 
     fn close_associations(&mut self) {
-        self.core.phase = Phase::Closing(self.core.now + CLOSING_TIME);
-        for id in self.associations.ids() {
-            self.core.driver.endpoint_mut().shutdown(self.core.now, id);
+        self.base.core.phase = Phase::Closing(self.base.core.now + CLOSING_TIME);
+        for id in self.base.ids() {
+            self.base.core.driver.endpoint_mut().shutdown(self.base.core.now, id);
         }
     }
 
     pub(crate) fn flow_count(&self) -> usize {
-        let flows = self.associations.values().map(|association| association.flows.len());
+        let flows = self.base.values().map(|association| association.flows.len());
         flows.sum::<usize>() + self.tcp_relays.len()
     }
 
@@ -193,14 +193,20 @@ impl Stack {
             && self.relays.is_empty()
             && self.tcp_relays.is_empty()
             && self.datagrams.is_empty()
-            && self.core.config.seat.as_ref().is_none_or(|seat| seat.index() > 0 || seat.is_last());
-        idle && self.flow_count() == 0 && !self.associations.has_waiting() && self.is_last()
+            && self
+                .base
+                .core
+                .config
+                .seat
+                .as_ref()
+                .is_none_or(|seat| seat.index() > 0 || seat.is_last());
+        idle && self.flow_count() == 0 && !self.base.has_waiting() && self.is_last()
     }
 
     /// A number that changes when bytes have moved between programs and peers. Heartbeats and
     /// retransmissions do not change it.
     fn progress_mark(&self) -> u64 {
-        let statuses = self.associations.ids().into_iter().filter_map(|id| self.core.status_of(id));
+        let statuses = self.base.ids().into_iter().filter_map(|id| self.base.core.status_of(id));
         let left: usize = statuses.map(|status| status.unsent + status.outstanding).sum();
         let moved = self.relays.values().map(|relay| relay.moved());
         let moved_tcp = self.tcp_relays.values().map(|relay| relay.moved());
@@ -214,7 +220,7 @@ impl Stack {
             match signal {
                 Signal::Terminate if self.detach() => {}
                 Signal::Terminate => self.stop(),
-                Signal::Interrupt | Signal::Hangup if self.core.config.ignore_interrupt => {}
+                Signal::Interrupt | Signal::Hangup if self.base.core.config.ignore_interrupt => {}
                 Signal::Hangup if self.service.is_managed() => self.reload_for_manager(),
                 Signal::Interrupt | Signal::Hangup => self.stop(),
             }
@@ -222,7 +228,7 @@ impl Stack {
     }
 
     pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.core.phase, Phase::Over)
+        matches!(self.base.core.phase, Phase::Over)
     }
 
     /// Resets what is left, on both sides.
@@ -233,12 +239,12 @@ impl Stack {
         for relay in relays {
             self.reset_relay(relay, RelayEnd::StackEnds);
         }
-        for id in self.associations.ids() {
-            self.core.abort(id, b"the stack ends");
+        for id in self.base.ids() {
+            self.base.core.abort(id, b"the stack ends");
         }
-        self.core.driver.flush(self.core.now);
+        self.base.core.driver.flush(self.base.core.now);
         self.print_last_status_line();
-        self.peers.finish_saving(&mut self.core);
+        self.peers.finish_saving(&mut self.base.core);
     }
 }
 

@@ -1,9 +1,7 @@
 //! What flows report, and the relays that they feed.
 
-use crate::association::{Association, FlowUse, RelayId, Setup};
-use crate::associations::Associations;
+use crate::association::{FlowUse, RelayId};
 use crate::connection::RelayEnd;
-use crate::core::Core;
 use crate::dial::Incoming;
 use crate::relay::{Progress, Relay};
 use crate::stack::Stack;
@@ -18,10 +16,8 @@ const MANY_RELAYS: usize = 64;
 
 impl Stack {
     pub(crate) fn drain_flow_events(&mut self) {
-        for id in self.associations.touched() {
-            while let Some(event) =
-                self.associations.get_mut(&id).and_then(|one| one.mux.poll_event())
-            {
+        for id in self.base.touched() {
+            while let Some(event) = self.base.get_mut(&id).and_then(|one| one.mux.poll_event()) {
                 self.on_flow_event(id, event);
             }
             self.drain_datagram_events(id);
@@ -31,14 +27,14 @@ impl Stack {
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
         match event {
             FlowEvent::Incoming { flow, destination, source } => {
-                let (association, arrived) = (id, self.core.now);
+                let (association, arrived) = (id, self.base.core.now);
                 let incoming = Incoming { association, flow, destination, source, arrived };
                 self.on_incoming(incoming);
             }
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => self.on_refused(id, flow, refusal),
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => {
-                if let Some(FlowUse::Relay(relay)) = self.associations.flow_use(id, flow) {
+                if let Some(FlowUse::Relay(relay)) = self.base.flow_use(id, flow) {
                     self.ready.insert(relay);
                 }
             }
@@ -49,7 +45,7 @@ impl Stack {
     }
 
     fn on_flow_finished(&mut self, id: AssociationId, flow: FlowId) {
-        let Some(FlowUse::Relay(id)) = self.associations.flow_use(id, flow) else { return };
+        let Some(FlowUse::Relay(id)) = self.base.flow_use(id, flow) else { return };
         if let Some(relay) = self.relays.get_mut(&id) {
             relay.on_finished();
             self.ready.insert(id);
@@ -57,8 +53,8 @@ impl Stack {
     }
 
     fn on_flow_reset(&mut self, id: AssociationId, flow: FlowId) {
-        let Some(used) = self.associations.flow_use(id, flow) else { return };
-        self.associations.set_flow_use(id, flow, FlowUse::Closing);
+        let Some(used) = self.base.flow_use(id, flow) else { return };
+        self.base.set_flow_use(id, flow, FlowUse::Closing);
         match used {
             FlowUse::Attempt(attempt) => self.on_attempt_flow_reset(attempt),
             FlowUse::Caller(id) => self.on_call_lost(id, FallbackReason::AssociationLost),
@@ -69,7 +65,7 @@ impl Stack {
     }
 
     fn on_flow_closed(&mut self, id: AssociationId, flow: FlowId) {
-        match self.associations.forget_flow(&mut self.core, id, flow) {
+        match self.base.forget_flow(id, flow) {
             Some(FlowUse::Relay(id)) => {
                 if let Some(relay) = self.relays.get_mut(&id) {
                     relay.on_flow_closed();
@@ -85,8 +81,8 @@ impl Stack {
 
     /// Joins a connected socket, watched under the relay's token, with a flow.
     pub(crate) fn start_relay(&mut self, id: RelayId, mut relay: Relay) {
-        self.associations.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
-        let association = self.associations.get(&relay.association);
+        self.base.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
+        let association = self.base.get(&relay.association);
         // The peer may have been so quick that its end has come before there was a relay.
         if association.is_some_and(|association| association.mux.has_finished(relay.flow)) {
             relay.on_finished();
@@ -95,7 +91,7 @@ impl Stack {
             relay.socket.keep_little();
         }
         self.relays.insert(id, relay);
-        self.core.count("relays_started");
+        self.base.core.count("relays_started");
         self.ready.insert(id);
     }
 
@@ -145,9 +141,9 @@ impl Stack {
 
     fn service_flow_relay(&mut self, id: RelayId) -> Option<Progress> {
         let relay = self.relays.get_mut(&id)?;
-        self.associations.touch(relay.association);
-        let association = self.associations.get_mut(&relay.association);
-        let now = self.core.now;
+        self.base.touch(relay.association);
+        let now = self.base.core.now;
+        let association = self.base.get_mut(&relay.association);
         let flows = association.map(|association| {
             association.mux.advance_time(now);
             &mut association.mux
@@ -160,14 +156,14 @@ impl Stack {
         self.count_end(id, RelayEnd::Finished);
         if let Some(relay) = self.relays.remove(&id) {
             let (id, flow) = (relay.association, relay.flow);
-            if let Some(FlowUse::Relay(_)) = self.associations.flow_use(id, flow) {
-                self.associations.set_flow_use(id, flow, FlowUse::Closing);
+            if let Some(FlowUse::Relay(_)) = self.base.flow_use(id, flow) {
+                self.base.set_flow_use(id, flow, FlowUse::Closing);
             }
-            relay.socket.close(&self.core.registry);
+            relay.socket.close(&self.base.core.registry);
         }
         if let Some(relay) = self.tcp_relays.remove(&id) {
-            relay.near.close(&self.core.registry);
-            relay.far.close(&self.core.registry);
+            relay.near.close(&self.base.core.registry);
+            relay.far.close(&self.base.core.registry);
         }
         self.report_closed(id);
     }
@@ -176,8 +172,8 @@ impl Stack {
     pub(crate) fn break_relay(&mut self, id: RelayId, end: RelayEnd) {
         if let Some(relay) = self.relays.get(&id) {
             let (association, flow) = (relay.association, relay.flow);
-            if self.associations.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
-                self.associations.reset_flow(&mut self.core, association, flow);
+            if self.base.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
+                self.base.reset_flow(association, flow);
             }
         }
         self.reset_relay(id, end);
@@ -187,17 +183,17 @@ impl Stack {
     pub(crate) fn reset_relay(&mut self, id: RelayId, end: RelayEnd) {
         self.count_end(id, end);
         if let Some(relay) = self.relays.remove(&id) {
-            relay.socket.reset(&self.core.registry);
+            relay.socket.reset(&self.base.core.registry);
         }
         if let Some(relay) = self.tcp_relays.remove(&id) {
-            relay.near.reset(&self.core.registry);
-            relay.far.reset(&self.core.registry);
+            relay.near.reset(&self.base.core.registry);
+            relay.far.reset(&self.base.core.registry);
         }
         self.report_closed(id);
     }
 
     fn count_end(&mut self, id: RelayId, end: RelayEnd) {
-        self.core.count(end.counter());
+        self.base.core.count(end.counter());
         let flow = self.relays.get(&id).map(Relay::bytes);
         let moved = flow.or_else(|| self.tcp_relays.get(&id).map(TcpRelay::bytes));
         self.end_connection(id, end, moved.unwrap_or_default());
@@ -220,61 +216,5 @@ impl Stack {
             }
             None => self.on_race_event(id, event),
         }
-    }
-}
-
-impl Associations {
-    pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
-        self.get(&id)?.flows.get(&flow).copied()
-    }
-
-    pub(crate) fn set_flow_use(&mut self, id: AssociationId, flow: FlowId, used: FlowUse) {
-        if let Some(association) = self.get_mut(&id) {
-            association.flows.insert(flow, used);
-        }
-    }
-
-    /// Resets a flow that nobody uses any more. The mux says nothing about it afterwards.
-    pub(crate) fn reset_flow(&mut self, core: &mut Core, id: AssociationId, flow: FlowId) {
-        if let Some(association) = self.get_mut(&id) {
-            association.mux.reset(flow);
-            self.touch(id);
-            self.forget_flow(core, id, flow);
-            self.end_broken_setup(core, id);
-        }
-    }
-
-    /// Nobody waits any more for an association whose peer has answered the INIT and then no more. One that has never
-    /// answered may do so late, and is known then.
-    fn end_broken_setup(&mut self, core: &mut Core, id: AssociationId) {
-        let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
-        if !self.get(&id).is_some_and(connecting) || core.packets_received(id) == 0 {
-            return;
-        }
-        if let Some(association) = self.get_mut(&id) {
-            // What ends it is no news of the peer.
-            association.setup = Setup::Ending;
-        }
-        self.retire(id);
-        core.count("setups_given_up");
-        core.abort(id, b"nobody waits for it");
-    }
-
-    /// The flow is gone. Returns who used it.
-    pub(crate) fn forget_flow(
-        &mut self,
-        core: &mut Core,
-        id: AssociationId,
-        flow: FlowId,
-    ) -> Option<FlowUse> {
-        let association = self.get_mut(&id)?;
-        let used = association.flows.remove(&flow);
-        if association.is_unused() && association.setup == Setup::Over {
-            self.remove(core, id);
-        } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())
-        {
-            self.watch_idle(core, id);
-        }
-        used
     }
 }

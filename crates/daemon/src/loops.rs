@@ -60,7 +60,7 @@ impl Server {
     /// # Errors
     /// That a thread does not start, or what has ended a loop before its time.
     pub fn run(self) -> io::Result<()> {
-        let first = self.first.core.config.seat.clone();
+        let first = self.first.base.core.config.seat.clone();
         let mut threads = Vec::new();
         for (stack, seat) in self.others {
             let thread = thread::Builder::new().name(format!("loop-{}", seat.index()));

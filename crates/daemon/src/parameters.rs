@@ -1,14 +1,9 @@
 //! What the engine is told: by the stack's settings, and by a rule for one association or stream.
 
-use crate::associations::Associations;
+use crate::base::MAX_STREAMS;
 use crate::config::{Encapsulation, StackConfig};
-use crate::core::Core;
-use crate::streams::MAX_STREAMS;
-use manypath_engine::{
-    AssociationId, Config, Duration, Profile, StreamClass, StreamId, StreamOptions,
-};
-use manypath_flow::{FlowId, Share};
-use manypath_rules::{Class, Options};
+use manypath_engine::{Config, Duration, Profile};
+use manypath_rules::Options;
 
 /// As many connections can be open towards one peer before streams are added.
 const FLOW_STREAMS: u16 = 1024;
@@ -126,30 +121,6 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
     match &config.gateway {
         Some(gateway) => gateway.parameters(native),
         None => native,
-    }
-}
-
-impl Associations {
-    /// Lets a flow have the class and weight that a rule says, and every path if it says so: its share
-    /// among the flows of the association, and the place of its stream among the streams on a path. A
-    /// stream may have been used by another flow before.
-    pub(crate) fn treat(
-        &mut self,
-        core: &mut Core,
-        id: AssociationId,
-        flow: FlowId,
-        options: &Options,
-    ) {
-        let Some(association) = self.get_mut(&id) else { return };
-        let weight = options.weight.unwrap_or(1);
-        let urgent = options.class == Some(Class::Interactive);
-        association.mux.set_share(flow, Share { weight, urgent });
-        let Some(status) = association.mux.status(flow) else { return };
-        let class = if urgent { StreamClass::Interactive } else { StreamClass::Bulk };
-        let redundant = options.redundant == Some(true);
-        let stream = StreamOptions { weight, class, redundant, ..StreamOptions::default() };
-        let endpoint = core.driver.endpoint_mut();
-        endpoint.set_stream_options(core.now, id, StreamId(status.stream), stream);
     }
 }
 

@@ -77,6 +77,7 @@ impl Stack {
         let policies = &self.path_policies;
         let is_current = || {
             let locals = self
+                .base
                 .core
                 .locals
                 .open
@@ -90,11 +91,16 @@ impl Stack {
     }
 
     fn tell_path_policies(&mut self) {
-        let locals =
-            self.core.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
+        let locals = self
+            .base
+            .core
+            .locals
+            .open
+            .iter()
+            .map(|one| (one.address.addr.ip(), one.interface.clone()));
         self.path_policies.told = locals.collect();
         let rules = self.path_policies.rules(&self.path_policies.told);
-        self.core.driver.endpoint_mut().set_path_policies(self.core.now, rules);
+        self.base.core.driver.endpoint_mut().set_path_policies(self.base.core.now, rules);
         let lines = self.path_policies.entries.len();
         info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
     }

@@ -9,7 +9,7 @@
 //! Every user of a host may have UDP 9899 there while root has not. Such a user must get no connections to ports that
 //! plain TCP would never lead to him.
 
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::config::{Encapsulation, FIRST_FREE_PORT, StackConfig};
 use crate::core::Core;
 use crate::locals::{Local, Locals};
@@ -86,20 +86,16 @@ impl Core {
     }
 }
 
-impl Associations {
+impl Base {
     /// Who was asked for an association.
     pub(crate) fn acceptor_of(&self, id: AssociationId) -> Acceptor {
         self.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
     }
 
     /// The addresses at which connections to the peer may be handed to it, and as which acceptor.
-    pub(crate) fn living_acceptors(
-        &self,
-        core: &Core,
-        id: AssociationId,
-    ) -> Vec<(IpAddr, Acceptor)> {
+    pub(crate) fn living_acceptors(&self, id: AssociationId) -> Vec<(IpAddr, Acceptor)> {
         let asked = self.acceptor_of(id);
-        let living = core.paths_of(id).into_iter().filter(is_living);
+        let living = self.core.paths_of(id).into_iter().filter(is_living);
         living.map(|path| acceptor_at(path.addr.remote, asked)).collect()
     }
 }

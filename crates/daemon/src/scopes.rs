@@ -176,34 +176,42 @@ impl Stack {
     /// Looks again for which peers the local addresses are there. Those that have been isolated and are not any more
     /// are offered to the peers of associations.
     pub(crate) fn refresh_scopes(&mut self, interfaces: &[Interface]) {
-        let before = self.core.scopes.all.clone();
+        let before = self.base.core.scopes.all.clone();
         let entries = self.path_policies.entries();
-        if let Err(error) = self.core.scopes.look(interfaces, &self.core.config.locals, entries) {
-            if !std::mem::replace(&mut self.core.scopes.warned, true) {
+        if let Err(error) =
+            self.base.core.scopes.look(interfaces, &self.base.core.config.locals, entries)
+        {
+            if !std::mem::replace(&mut self.base.core.scopes.warned, true) {
                 warn!(target: log::STACK, "tunnels are taken for uplinks: netlink: {error}");
             }
-            self.core.count("interface_kinds_unknown");
+            self.base.core.count("interface_kinds_unknown");
         }
-        if self.core.scopes.all == before {
+        if self.base.core.scopes.all == before {
             return;
         }
-        let scopes = self.core.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
-        self.core.driver.endpoint_mut().set_local_scopes(scopes);
+        let scopes =
+            self.base.core.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
+        self.base.core.driver.endpoint_mut().set_local_scopes(scopes);
         let old = |addr| before.iter().find(|local| local.addr == addr);
-        for local in &self.core.scopes.all {
+        for local in &self.base.core.scopes.all {
             if old(local.addr).is_some_and(|it| it.scope == local.scope) {
                 continue;
             }
             let LocalScope { addr, interface, reason, .. } = local;
             let name = local.name();
             log::say_once(
-                &self.core.config,
+                &self.base.core.config,
                 format_args!("{addr} ({interface}) is {name}: {reason}"),
             );
             let released = old(local.addr).and_then(realm).is_some() && realm(local).is_none();
-            let open = self.core.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
+            let open =
+                self.base.core.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
             if let Some(open) = open.filter(|it| released && it.up) {
-                self.core.driver.endpoint_mut().announce_local_address(self.core.now, open.address);
+                self.base
+                    .core
+                    .driver
+                    .endpoint_mut()
+                    .announce_local_address(self.base.core.now, open.address);
             }
         }
     }
@@ -212,7 +220,7 @@ impl Stack {
     pub(crate) fn reread_scopes(&mut self) {
         match manypath_net::interfaces() {
             Ok(interfaces) => self.refresh_scopes(&interfaces),
-            Err(_) => self.core.count("interface_scans_failed"),
+            Err(_) => self.base.core.count("interface_scans_failed"),
         }
     }
 }

@@ -59,14 +59,14 @@ impl Stack {
     pub(crate) fn tell_ready(&mut self) {
         self.service.tell(&[News::Ready]);
         if self.service.managed {
-            self.core.timers.set(self.core.now, Timer::Service);
+            self.base.core.timers.set(self.base.core.now, Timer::Service);
         }
     }
 
     /// Only a loop that turns gets here: whoever does not hear of all loops in time may start us anew.
     pub(crate) fn on_service_timer(&mut self) {
-        let (mut load, mut turns) = ([self.associations.values().count(), self.flow_count()], true);
-        if let Some(seat) = &self.core.config.seat {
+        let (mut load, mut turns) = ([self.base.values().count(), self.flow_count()], true);
+        if let Some(seat) = &self.base.core.config.seat {
             seat.report(load[0], load[1]);
             load = seat.load();
             turns = seat.others_turn(self.service.interval * 2);
@@ -76,7 +76,7 @@ impl Stack {
             true => self.service.tell(&[News::Alive, status]),
             false => self.service.tell(&[status]),
         }
-        self.core.after(self.service.interval, Timer::Service);
+        self.base.core.after(self.service.interval, Timer::Service);
     }
 
     pub(crate) fn tell_stopping(&self) {
@@ -86,7 +86,7 @@ impl Stack {
     /// Reads rules and settings again because the manager has asked for it.
     pub(crate) fn reload_for_manager(&mut self) {
         self.service.tell(&[News::Reloading]);
-        if let Some(seat) = &self.core.config.seat {
+        if let Some(seat) = &self.base.core.config.seat {
             seat.reload_others();
         }
         let status = match self.reload_counted() {
@@ -101,11 +101,11 @@ impl Stack {
         let result = self.reload();
         match &result {
             Ok(count) => {
-                self.core.count("reloads");
+                self.base.core.count("reloads");
                 info!(target: log::CONTROL, "settings and {} read", rules(*count));
             }
             Err(why) => {
-                self.core.count("reloads_refused");
+                self.base.core.count("reloads_refused");
                 warn!(target: log::CONTROL, "configuration unchanged: {why}");
             }
         }

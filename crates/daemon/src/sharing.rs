@@ -31,21 +31,23 @@ impl Core {
 impl Stack {
     /// A launcher has gone: perhaps the last one.
     pub(crate) fn watch_deserted(&mut self) {
-        if !self.core.control.has_launchers() && self.core.phase.takes_work() {
-            self.deserted = Some(self.core.now);
-            self.core.after(TICK.min(self.core.config.shared_pause), Timer::Deserted);
+        if !self.base.core.control.has_launchers() && self.base.core.phase.takes_work() {
+            self.deserted = Some(self.base.core.now);
+            self.base.core.after(TICK.min(self.base.core.config.shared_pause), Timer::Deserted);
         }
     }
 
     pub(crate) fn on_deserted_timer(&mut self) {
-        let Some(since) = self.deserted.filter(|_| self.core.phase.takes_work()) else { return };
-        if self.core.control.has_launchers() {
+        let Some(since) = self.deserted.filter(|_| self.base.core.phase.takes_work()) else {
+            return;
+        };
+        if self.base.core.control.has_launchers() {
             self.deserted = None;
             return;
         }
-        let found = self.core.control.second_name().is_some_and(|name| name.is_found());
-        if found && self.core.now.since(since) < self.core.config.shared_pause {
-            self.core.after(TICK.min(self.core.config.shared_pause), Timer::Deserted);
+        let found = self.base.core.control.second_name().is_some_and(|name| name.is_found());
+        if found && self.base.core.now.since(since) < self.base.core.config.shared_pause {
+            self.base.core.after(TICK.min(self.base.core.config.shared_pause), Timer::Deserted);
         } else {
             self.leave_launchers();
         }
@@ -53,16 +55,16 @@ impl Stack {
 
     /// Ends, unless somebody has come at this moment: who has found the name is taken in.
     fn leave_launchers(&mut self) {
-        if let Some(name) = self.core.control.second_name() {
+        if let Some(name) = self.base.core.control.second_name() {
             name.hide();
         }
-        self.core.accept_control();
-        if !self.core.control.has_callers() {
-            self.core.control.close_door(&self.core.registry);
-            return self.drain(self.core.config.drain_timeout);
+        self.base.core.accept_control();
+        if !self.base.core.control.has_callers() {
+            self.base.core.control.close_door(&self.base.core.registry);
+            return self.drain(self.base.core.config.drain_timeout);
         }
-        self.core.control.close_door(&self.core.registry);
-        self.core.begin_sharing();
+        self.base.core.control.close_door(&self.base.core.registry);
+        self.base.core.begin_sharing();
         self.watch_deserted();
     }
 }

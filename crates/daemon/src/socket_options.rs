@@ -36,7 +36,8 @@ impl Patience {
 impl Stack {
     /// A launcher tells the options of an attached connection's socket.
     pub(crate) fn on_socket_options(&mut self, client: Client, options: &SocketOptions) {
-        let Some(id) = self.core.control.attempt(client).map(|attempt| RelayId(attempt.0)) else {
+        let Some(id) = self.base.core.control.attempt(client).map(|attempt| RelayId(attempt.0))
+        else {
             return;
         };
         if let Some(relay) = self.tcp_relays.get(&id) {
@@ -45,45 +46,45 @@ impl Stack {
         let Some(relay) = self.relays.get(&id) else { return };
         let (association, flow, rule) = (relay.association, relay.flow, relay.options);
         let class = rule.class.or_else(|| class_of(options.traffic_class));
-        self.associations.treat(&mut self.core, association, flow, &Options { class, ..rule });
+        self.base.treat(association, flow, &Options { class, ..rule });
         let limit = Duration::from_millis(options.user_timeout_ms.into());
         self.set_patience(id, (!limit.is_zero()).then_some(limit));
     }
 
     fn set_patience(&mut self, id: RelayId, limit: Option<Duration>) {
-        let now = self.core.now;
+        let now = self.base.core.now;
         let Some(relay) = self.relays.get_mut(&id) else { return };
         let watched = relay.patience.is_some();
         let packets = u64::MAX;
         relay.patience = limit.map(|limit| Patience { limit, packets, heard: now });
         if let Some(limit) = limit.filter(|_| !watched) {
-            self.core.timers.set(now + pause(limit), Timer::Patience(id));
+            self.base.core.timers.set(now + pause(limit), Timer::Patience(id));
         }
     }
 
     pub(crate) fn on_patience_timer(&mut self, id: RelayId) {
         let Some(relay) = self.relays.get(&id) else { return };
         let Some(mut patience) = relay.patience else { return };
-        let packets = self.core.packets_received(relay.association);
+        let packets = self.base.core.packets_received(relay.association);
         if packets != patience.packets || !self.awaits_answer(id) {
-            patience = Patience { packets, heard: self.core.now, ..patience };
+            patience = Patience { packets, heard: self.base.core.now, ..patience };
         }
-        if self.core.now.since(patience.heard) >= patience.limit {
+        if self.base.core.now.since(patience.heard) >= patience.limit {
             return self.break_relay(id, RelayEnd::OutOfPatience);
         }
         if let Some(relay) = self.relays.get_mut(&id) {
             relay.patience = Some(patience);
         }
-        self.core.after(pause(patience.limit), Timer::Patience(id));
+        self.base.core.after(pause(patience.limit), Timer::Patience(id));
     }
 
     /// Whether anything was sent, or waits to be, that the peer has not acknowledged.
     fn awaits_answer(&self, id: RelayId) -> bool {
         let Some(relay) = self.relays.get(&id) else { return false };
-        let status = self.core.status_of(relay.association);
+        let status = self.base.core.status_of(relay.association);
         let engine = status.is_some_and(|status| status.unsent + status.outstanding > 0);
         let flow = || {
-            let association = self.associations.get(&relay.association)?;
+            let association = self.base.get(&relay.association)?;
             Some(association.mux.status(relay.flow)?.queued > 0)
         };
         engine || flow().unwrap_or(false)

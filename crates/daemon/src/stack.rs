@@ -8,8 +8,8 @@
 //! at once. Nothing is polled that cannot make progress.
 
 use crate::association::{DialId, RelayId};
-use crate::associations::Associations;
 use crate::attempt::{Attempt, AttemptId, Grace};
+use crate::base::Base;
 use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
@@ -65,13 +65,12 @@ const ROUNDS_PER_TURN: usize = 8;
 /// The host's stack: owns associations and relays.
 #[derive(Debug)]
 pub struct Stack {
-    pub(crate) core: Core,
     pub(crate) clock: Clock,
     pub(crate) suspend_watch: SuspendWatch,
     poll: Poll,
     pub(crate) stopper: Stopper,
     pub(crate) uplinks: Uplinks,
-    pub(crate) associations: Associations,
+    pub(crate) base: Base,
     pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
     /// What hosts of which nothing is known may take longer than TCP.
     pub(crate) grace: Grace,
@@ -170,6 +169,7 @@ impl Stack {
         };
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
+        let memory = config.window_memory();
         let mut stack = Self {
             peers: Peers::new(lifetimes(&config), config.peer_memory.take()),
             path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
@@ -180,7 +180,6 @@ impl Stack {
             poll,
             stopper: Stopper::new(waker),
             uplinks: Uplinks::default(),
-            associations: Associations::new(config.window_memory()),
             attempts: BTreeMap::new(),
             grace: Grace::default(),
             dials: BTreeMap::new(),
@@ -205,26 +204,30 @@ impl Stack {
             confinement: None,
             scratch: vec![0; READ_SIZE].into_boxed_slice(),
             unsettled: false,
-            core: Core {
-                now: clock.now(),
-                control,
-                registry,
-                driver,
-                locals,
-                scopes: LocalScopes::default(),
-                rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
-                timers: Timers::default(),
-                counters: Counters::default(),
-                phase: Phase::Running,
-                last_id: 0,
-                config,
-            },
+            base: Base::new(
+                Core {
+                    now: clock.now(),
+                    control,
+                    registry,
+                    driver,
+                    locals,
+                    scopes: LocalScopes::default(),
+                    rules: Rules::load(config.rules.take(), &config.allow)
+                        .map_err(io::Error::other)?,
+                    timers: Timers::default(),
+                    counters: Counters::default(),
+                    phase: Phase::Running,
+                    last_id: 0,
+                    config,
+                },
+                memory,
+            ),
         };
-        stack.core.begin_sharing();
+        stack.base.core.begin_sharing();
         stack.begin_gateway()?;
         stack.listen_direct();
-        stack.peers.recall_kept(&mut stack.core);
-        if !stack.core.config.door {
+        stack.peers.recall_kept(&mut stack.base.core);
+        if !stack.base.core.config.door {
             stack.begin_service();
         }
         stack.take_over(predecessor)?;
@@ -234,19 +237,22 @@ impl Stack {
 
     /// The sockets are open.
     fn begin_service(&mut self) {
-        self.core.announce();
+        self.base.core.announce();
         self.reread_scopes();
-        self.peers.notice_networks(&self.core);
+        self.peers.notice_networks(&self.base.core);
         self.watch_network();
-        if self.core.config.accept {
+        if self.base.core.config.accept {
             self.name_door();
         }
     }
 
     /// Opens the sockets of a stack that was to wait with that.
     pub(crate) fn open_sockets(&mut self) -> io::Result<()> {
-        self.core.locals =
-            locals::open(&self.core.config, &mut self.core.driver, &self.core.registry)?;
+        self.base.core.locals = locals::open(
+            &self.base.core.config,
+            &mut self.base.core.driver,
+            &self.base.core.registry,
+        )?;
         self.begin_service();
         Ok(())
     }
@@ -277,7 +283,7 @@ impl Stack {
     fn pause_under_flood(&mut self) {
         let now = self.clock.now();
         if self.next_turn() != Some(Instant::ZERO)
-            && let Some(pause) = self.core.driver.flood_pause(now)
+            && let Some(pause) = self.base.core.driver.flood_pause(now)
         {
             std::thread::sleep(pause);
         }
@@ -293,15 +299,15 @@ impl Stack {
     }
 
     fn turn(&mut self, now: Instant, events: &Events) {
-        self.core.now = now;
-        self.core.count("turns");
+        self.base.core.now = now;
+        self.base.core.count("turns");
         self.notice_suspension();
         self.refresh_path_policies();
         for event in events {
-            self.core.driver.handle_event(self.core.now, event);
+            self.base.core.driver.handle_event(self.base.core.now, event);
         }
         // Packets first: the endpoint learns of them as of their arrival, before what programs do at this instant.
-        self.core.driver.handle_timeout(self.core.now);
+        self.base.core.driver.handle_timeout(self.base.core.now);
         for event in events {
             self.on_event(event);
         }
@@ -309,7 +315,7 @@ impl Stack {
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
         self.follow_answers();
-        while let Some(timer) = self.core.timers.pop(self.core.now) {
+        while let Some(timer) = self.base.core.timers.pop(self.base.core.now) {
             self.on_timer(timer);
         }
         self.serve_control();
@@ -331,17 +337,15 @@ impl Stack {
             self.service_relays();
             self.service_datagrams();
             self.drain_flow_events();
-            self.associations.pump_messages(&mut self.core);
-            self.core.driver.flush(self.core.now);
+            self.base.pump_messages();
+            self.base.core.driver.flush(self.base.core.now);
         }
         self.ready.append(&mut self.unfinished);
-        self.peers.plan_saving(&mut self.core);
+        self.peers.plan_saving(&mut self.base.core);
     }
 
     fn is_settled(&self) -> bool {
-        self.associations.is_settled(&self.core)
-            && self.ready.is_empty()
-            && !self.associations.can_pump(&self.core)
+        self.base.is_settled() && self.ready.is_empty() && !self.base.can_pump()
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -353,8 +357,8 @@ impl Stack {
             Source::Near(id) => self.on_near_event(RelayId(id), event),
             Source::Far(id) => self.on_far_event(id, event),
             Source::Dial(id) => self.on_dial_event(DialId(id), event),
-            Source::Control(id) => self.core.control.on_event(id),
-            Source::ControlListener | Source::Door => self.core.accept_control(),
+            Source::Control(id) => self.base.core.control.on_event(id),
+            Source::ControlListener | Source::Door => self.base.core.accept_control(),
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
             Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
@@ -370,21 +374,21 @@ impl Stack {
     /// When the next turn is due if the kernel has no news before: the origin means at once.
     pub fn next_turn(&self) -> Option<Instant> {
         let work = !self.ready.is_empty() || self.datagrams.has_work();
-        if self.unsettled || work || !self.core.control.unread.is_empty() {
+        if self.unsettled || work || !self.base.core.control.unread.is_empty() {
             return Some(Instant::ZERO);
         }
-        let deadlines = [self.core.timers.next(), self.core.driver.timeout()];
+        let deadlines = [self.base.core.timers.next(), self.base.core.driver.timeout()];
         deadlines.into_iter().flatten().min()
     }
 
     /// Lets changed settings take effect: for associations to come, and at once where that can be.
     pub(crate) fn adopt_settings(&mut self) {
-        let config = &self.core.config;
+        let config = &self.base.core.config;
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
         self.datagrams.services.set_lifetimes(lifetimes(config));
-        self.associations.memory().set_limit(config.window_memory());
-        self.core.driver.endpoint_mut().configure(|engine| {
+        self.base.memory().set_limit(config.window_memory());
+        self.base.core.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);
             engine.rto_min = config.rto_min;
             engine.rto_max = config.rto_max;
@@ -392,7 +396,7 @@ impl Stack {
             engine.shared_bottleneck = config.shared_bottleneck;
         });
         let redundancy = config.redundancy;
-        self.core.driver.endpoint_mut().set_redundancy(self.core.now, redundancy);
+        self.base.core.driver.endpoint_mut().set_redundancy(self.base.core.now, redundancy);
     }
 }
 

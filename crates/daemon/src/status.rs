@@ -1,7 +1,7 @@
 //! The snapshot that `manypath status` shows.
 
 use crate::association::{Association, FlowUse};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::dial::Dial;
 use crate::log;
@@ -24,32 +24,32 @@ impl Stack {
         StackStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            loop_index: u32::try_from(self.core.config.loop_index()).unwrap_or(u32::MAX),
-            loops: u32::try_from(self.core.config.loops()).unwrap_or(u32::MAX),
-            loops_reason: self.core.config.loops_reason.clone(),
+            loop_index: u32::try_from(self.base.core.config.loop_index()).unwrap_or(u32::MAX),
+            loops: u32::try_from(self.base.core.config.loops()).unwrap_or(u32::MAX),
+            loops_reason: self.base.core.config.loops_reason.clone(),
             network_namespace: runtime::network_namespace().unwrap_or_default(),
-            uptime_ms: self.core.age(Instant::ZERO),
-            accepting: self.core.config.accept,
-            draining: !self.core.phase.takes_work(),
-            udp_port: self.core.locals.udp_port(),
-            privileged_port: self.core.locals.second_port,
-            allow: self.core.open_services(),
+            uptime_ms: self.base.core.age(Instant::ZERO),
+            accepting: self.base.core.config.accept,
+            draining: !self.base.core.phase.takes_work(),
+            udp_port: self.base.core.locals.udp_port(),
+            privileged_port: self.base.core.locals.second_port,
+            allow: self.base.core.open_services(),
             listeners: self.listeners.status(|listener| self.may_reach(listener)),
-            locals: local_statuses(&self.core),
+            locals: local_statuses(&self.base.core),
             associations: self.association_statuses(),
             receive_memory: MemoryStatus {
-                limit_bytes: self.associations.memory().limit(),
-                promised_bytes: self.associations.memory().promised(),
+                limit_bytes: self.base.memory().limit(),
+                promised_bytes: self.base.memory().promised(),
             },
             sandbox: self.sandbox_status(),
-            peers: self.peers.status(self.core.now),
-            fallbacks: self.core.counters.fallbacks().clone(),
-            counters: all_counters(&self.core, &self.associations),
+            peers: self.peers.status(self.base.core.now),
+            fallbacks: self.base.core.counters.fallbacks().clone(),
+            counters: all_counters(&self.base),
         }
     }
 
     fn association_statuses(&self) -> Vec<AssociationStatus> {
-        let all = self.associations.iter();
+        let all = self.base.iter();
         all.filter_map(|(id, association)| self.association_status(*id, association)).collect()
     }
 
@@ -58,7 +58,7 @@ impl Stack {
         id: AssociationId,
         association: &Association,
     ) -> Option<AssociationStatus> {
-        let status = self.core.status_of(id)?;
+        let status = self.base.core.status_of(id)?;
         Some(AssociationStatus {
             id: id.0,
             initiated: association.is_ours(),
@@ -67,12 +67,12 @@ impl Stack {
                 .to_owned(),
             profile: association.begun_with.map(|profile| profile.name().to_owned()),
             state: state_name(status.state).to_owned(),
-            age_ms: self.core.age(association.begun),
+            age_ms: self.base.core.age(association.begun),
             unsent_bytes: status.unsent as u64,
             outstanding_bytes: status.outstanding as u64,
             peer_rwnd_bytes: status.peer_rwnd.into(),
             receive_queued_bytes: status.receive_queued as u64,
-            paths: status.paths.iter().map(|path| path_status(&self.core, path)).collect(),
+            paths: status.paths.iter().map(|path| path_status(&self.base.core, path)).collect(),
             flows: self.flow_statuses(association),
             datagrams: self.datagram_statuses(association),
         })
@@ -118,22 +118,23 @@ impl Stack {
 }
 
 /// Ours, the engine's, the sockets' and the flows', each with its own prefix.
-pub(crate) fn all_counters(core: &Core, associations: &Associations) -> BTreeMap<String, u64> {
+pub(crate) fn all_counters(base: &Base) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
-    all.extend(core.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
+    all.extend(base.core.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
     // Of the process: the first loop has them.
-    let lost = Some(log::lost_lines()).filter(|lost| *lost > 0 && core.config.loop_index() == 0);
+    let lost =
+        Some(log::lost_lines()).filter(|lost| *lost > 0 && base.core.config.loop_index() == 0);
     all.extend(lost.map(|lost| (format!("stack_{}", "log_lines_lost"), lost)));
-    let engine = core.driver.endpoint().counters().entries();
+    let engine = base.core.driver.endpoint().counters().entries();
     all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));
-    let net = core.driver.counters().entries();
+    let net = base.core.driver.counters().entries();
     all.extend(net.into_iter().map(|(name, n)| (format!("udp_{name}"), n)));
-    let past = core.counters.past_flows().iter().map(|(name, n)| (*name, *n));
-    let flows = associations.values().flat_map(|one| one.mux.counters().entries());
+    let past = base.core.counters.past_flows().iter().map(|(name, n)| (*name, *n));
+    let flows = base.values().flat_map(|one| one.mux.counters().entries());
     for (name, n) in past.chain(flows) {
         *all.entry(format!("flow_{name}")).or_default() += n;
     }
-    for (name, n) in crate::datagrams::datagram_counters(core, associations) {
+    for (name, n) in crate::datagrams::datagram_counters(base) {
         *all.entry(format!("datagram_{name}")).or_default() += n;
     }
     all

@@ -169,7 +169,7 @@ impl Stack {
     /// Takes over what the predecessor has lent.
     pub(crate) fn take_over(&mut self, predecessor: Option<Predecessor>) -> io::Result<()> {
         let Some(predecessor) = predecessor else { return Ok(()) };
-        for (local, line) in self.core.driver.pass_strays_on(&predecessor.sockets)? {
+        for (local, line) in self.base.core.driver.pass_strays_on(&predecessor.sockets)? {
             let request = Request::Line { local };
             predecessor.client.send(&request, Some(line.as_fd())).map_err(io::Error::other)?;
         }
@@ -178,19 +178,19 @@ impl Stack {
         let pid = predecessor.client.socket().peer_credentials()?.pid;
         let line =
             format_args!("takes over from process {pid}, which goes on with its connections");
-        log::say_once(&self.core.config, line);
-        self.core.count("took_over");
+        log::say_once(&self.base.core.config, line);
+        self.base.core.count("took_over");
         self.predecessor = Some(predecessor);
         Ok(())
     }
 
     /// Gives the service manager a line for the next process.
     pub(crate) fn keep_line(&mut self) {
-        if !self.core.config.anchored {
+        if !self.base.core.config.anchored {
             return;
         }
         let kept = ControlSocket::pair().and_then(|(ours, theirs)| {
-            let id = self.core.control.add(ours, false, &self.core.registry)?;
+            let id = self.base.core.control.add(ours, false, &self.base.core.registry)?;
             manager::store(theirs.as_fd());
             Ok(id)
         });
@@ -212,32 +212,36 @@ impl Stack {
 /// The predecessor's side.
 impl Stack {
     pub(crate) fn on_take_over(&mut self, id: u64) {
-        let copies = match (self.why_not_to_lend(), self.core.driver.copies()) {
+        let copies = match (self.why_not_to_lend(), self.base.core.driver.copies()) {
             (Some(why), _) => Err(why.to_owned()),
             (None, Ok(copies)) if copies.is_empty() => Err("no socket is open".to_owned()),
             (None, copies) => copies.map_err(|error| error.to_string()),
         };
         let copies = match copies {
             Ok(copies) => copies,
-            Err(why) => return self.core.reply(id, Reply::Refused { why }),
+            Err(why) => return self.base.core.reply(id, Reply::Refused { why }),
         };
         self.succession.by = Some(id);
         // The name is the successor's from now on.
-        self.core.control.close_door(&self.core.registry);
+        self.base.core.control.close_door(&self.base.core.registry);
         let count = copies.len();
         for (index, (local, fd)) in copies.into_iter().enumerate() {
-            self.core.control.reply(id, Reply::Lent { local, left: count - index - 1 }, Some(fd));
+            self.base.core.control.reply(
+                id,
+                Reply::Lent { local, left: count - index - 1 },
+                Some(fd),
+            );
         }
     }
 
     fn why_not_to_lend(&self) -> Option<&'static str> {
-        if self.core.config.encapsulation == Encapsulation::Native {
+        if self.base.core.config.encapsulation == Encapsulation::Native {
             Some("SCTP without UDP encapsulation is not handed over")
-        } else if self.core.config.gateway.is_some() || !self.core.config.accept {
+        } else if self.base.core.config.gateway.is_some() || !self.base.core.config.accept {
             Some("it does not serve peers, or is a gateway")
         } else if self.succession.has_begun() {
             Some("another process has taken over already")
-        } else if !self.core.phase.serves_peers() {
+        } else if !self.base.core.phase.serves_peers() {
             Some("it is ending")
         } else {
             None
@@ -246,11 +250,11 @@ impl Stack {
 
     pub(crate) fn on_lent_line(&mut self, id: u64, local: SocketAddr, line: OwnedFd) {
         if self.succession.by != Some(id) {
-            return self.core.count("lines_refused");
+            return self.base.core.count("lines_refused");
         }
-        match self.core.driver.lend(local, line) {
+        match self.base.core.driver.lend(local, line) {
             Ok(true) => self.succession.lent = true,
-            Ok(false) | Err(_) => self.core.count("lines_refused"),
+            Ok(false) | Err(_) => self.base.core.count("lines_refused"),
         }
     }
 
@@ -259,7 +263,7 @@ impl Stack {
             return;
         }
         self.succession.done = true;
-        self.core.count("taken_over");
+        self.base.core.count("taken_over");
         let open = counted(self.flow_count(), "connection", "connections");
         info!(target: log::STACK, "another process takes over; {open} go on here");
         self.outlive(MAX_AFTERLIFE);
@@ -269,7 +273,7 @@ impl Stack {
     /// Launchers offer their listeners to the successor, as soon as none of them has a connection that was led to it:
     /// its name lives as long as the line to its launcher.
     pub(crate) fn release_launchers(&mut self) {
-        for id in self.core.control.launchers() {
+        for id in self.base.core.control.launchers() {
             if self.listeners.is_free(id) {
                 self.drop_control(id);
             }
@@ -292,7 +296,7 @@ impl Stack {
     fn on_line_dropped(&mut self) {
         if !self.succession.alone {
             info!(target: log::STACK, "the service manager keeps no line: a restart ends all connections");
-        } else if self.core.phase.serves_peers() {
+        } else if self.base.core.phase.serves_peers() {
             self.stop();
         }
     }
@@ -300,14 +304,14 @@ impl Stack {
     /// Whether the successor has gone without a successor of its own: then this is the server again.
     pub(crate) fn recovers(&mut self) -> bool {
         // A successor at other ports has none of them.
-        if !self.succession.done || !self.succession.lent || self.core.driver.has_lent() {
+        if !self.succession.done || !self.succession.lent || self.base.core.driver.has_lent() {
             return false;
         }
         warn!(target: log::STACK, "the process that took over has ended: this one serves again");
-        self.core.count("successors_lost");
+        self.base.core.count("successors_lost");
         (self.succession.by, self.succession.done, self.succession.lent) = (None, false, false);
         if self.succession.alone {
-            self.core.after(MAX_WAIT, Timer::Successor);
+            self.base.core.after(MAX_WAIT, Timer::Successor);
         }
         self.name_door();
         true
@@ -317,13 +321,13 @@ impl Stack {
     /// until the next one takes over, or the manager drops the line that it has kept.
     pub(crate) fn detach(&mut self) -> bool {
         let may = self.succession.kept.is_some() && !self.succession.alone;
-        if !may || !self.core.phase.serves_peers() {
+        if !may || !self.base.core.phase.serves_peers() {
             return false;
         }
         info!(target: log::STACK, "goes on until another process takes over");
         self.service = service::Service::new(false, true);
         self.succession.alone = true;
-        self.core.after(MAX_WAIT, Timer::Successor);
+        self.base.core.after(MAX_WAIT, Timer::Successor);
         anchor::let_go();
         true
     }

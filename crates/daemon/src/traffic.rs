@@ -41,18 +41,18 @@ impl Moved {
 impl Stack {
     /// A connection has ended: its launcher may ask what it has moved.
     pub(crate) fn note_traffic(&mut self, id: RelayId, moved: &Moved) {
-        let client = self.core.control.client_of(AttemptId(id.0)).map(|client| client.control);
+        let client = self.base.core.control.client_of(AttemptId(id.0)).map(|client| client.control);
         let launcher = client.or_else(|| self.listeners.launcher_of(id.0));
-        if let Some(traffic) = launcher.and_then(|id| self.core.control.traffic_mut(id)) {
+        if let Some(traffic) = launcher.and_then(|id| self.base.core.control.traffic_mut(id)) {
             moved.add_to(traffic);
         }
     }
 
     /// All that was carried for a launcher, connections that are open included.
     pub(crate) fn traffic_of(&mut self, launcher: u64) -> Traffic {
-        let mut traffic = self.core.control.traffic_mut(launcher).cloned().unwrap_or_default();
+        let mut traffic = self.base.core.control.traffic_mut(launcher).cloned().unwrap_or_default();
         let opened =
-            self.core.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
+            self.base.core.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
         let led = self.listeners.led_by(launcher).into_iter();
         let led = led.filter(|id| self.listeners.launcher_of(*id) == Some(launcher)).map(RelayId);
         for id in opened.chain(led) {
@@ -73,7 +73,7 @@ impl Stack {
             carrier,
             sent,
             got,
-            paths: crate::connection::carried(&self.core, connection),
+            paths: crate::connection::carried(&self.base.core, connection),
         })
     }
 }

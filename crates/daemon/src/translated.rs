@@ -6,7 +6,7 @@
 //! stranger reaches no more than by naming ours, and the rules are asked about ours.
 
 use crate::allow::{self, Denied};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
@@ -30,59 +30,60 @@ impl Stack {
         named: SocketAddr,
     ) -> Result<SocketAddr, Denied> {
         let named = allow::canonical(named);
-        if !is_outside(named.ip()) || self.core.locals.is_own(named.ip()) {
-            return self.core.check_named(id, protocol, named).map(|()| named);
+        if !is_outside(named.ip()) || self.base.core.locals.is_own(named.ip()) {
+            return self.base.core.check_named(id, protocol, named).map(|()| named);
         }
-        let mut locals = self.core.local_addresses(id);
+        let mut locals = self.base.core.local_addresses(id);
         locals.retain(|local| local.is_ipv4() == named.is_ipv4());
         let all = locals.len();
         let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =
-            services.filter(|one| self.core.check_named(id, protocol, *one).is_ok()).collect();
+            services.filter(|one| self.base.core.check_named(id, protocol, *one).is_ok()).collect();
         let served = services.iter().find(|service| self.is_served(protocol, **service)).copied();
-        let is_settled =
-            self.core.now >= crate::waiting::settles_at(&self.core, &self.associations, id);
+        let is_settled = self.base.core.now >= crate::waiting::settles_at(&self.base, id);
         if served.is_none() && services.len() < all && !is_settled {
             return Err(Denied::Unconfirmed);
         }
         let Some(meant) = served.or(services.first().copied()) else {
             return Err(Denied::ForeignAddress);
         };
-        self.core.count("destinations_translated");
+        self.base.core.count("destinations_translated");
         debug!(target: log::CONNECTION, "association {}: {named} is {meant} here", id.0);
         Ok(meant)
     }
 
     /// Whether peers may reach the service, and somebody listens there.
     fn is_served(&mut self, protocol: Protocol, service: SocketAddr) -> bool {
-        let open = self.core.rules.service(protocol, service).0 == Policy::Enable;
+        let open = self.base.core.rules.service(protocol, service).0 == Policy::Enable;
         match protocol {
             Protocol::Tcp => {
                 // One that listens in a cgroup may not have been announced yet.
                 let led = || {
-                    self.listeners.concern(service) || !self.core.control.redirectors().is_empty()
+                    self.listeners.concern(service)
+                        || !self.base.core.control.redirectors().is_empty()
                 };
-                let open = open || led() && self.core.rules.listener(service).0 == Policy::Enable;
-                let now = self.core.now;
+                let open =
+                    open || led() && self.base.core.rules.listener(service).0 == Policy::Enable;
+                let now = self.base.core.now;
                 let mut found = || self.listeners.table.matching_listeners(now, service);
                 open && found().is_some_and(|found| !found.is_empty())
             }
-            Protocol::Udp => open && self.datagrams.table.has_receiver(self.core.now, service),
+            Protocol::Udp => open && self.datagrams.table.has_receiver(self.base.core.now, service),
         }
     }
 }
 
 /// Whether the peer has named another address for `service`.
 pub(crate) fn is_translated(
-    core: &Core,
-    associations: &Associations,
+    base: &Base,
     id: AssociationId,
     flow: FlowId,
     service: SocketAddr,
 ) -> bool {
-    let flow = associations.get(&id).and_then(|one| one.mux.status(flow));
+    let flow = base.get(&id).and_then(|one| one.mux.status(flow));
     // A gateway has one service, whatever is named.
-    !core.has_service() && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
+    !base.core.has_service()
+        && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
 }
 
 impl Core {

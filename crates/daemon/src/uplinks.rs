@@ -3,7 +3,7 @@
 //! The kernel says when to look (netlink), and what there is is compared with what is open. Where no
 //! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
 
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::config::{self, LocalName};
 use crate::core::Core;
 use crate::locals::{Local, addresses, is_usable};
@@ -55,14 +55,14 @@ fn open_watch(registry: &Registry) -> io::Result<NetworkWatch> {
 impl Stack {
     /// From now on the addresses of the host are followed.
     pub(crate) fn watch_network(&mut self) {
-        match open_watch(&self.core.registry) {
+        match open_watch(&self.base.core.registry) {
             Ok(watch) => self.uplinks.watch = Some(watch),
             Err(error) => {
                 warn!(target: log::STACK, "changes of addresses are noticed late: netlink: {error}");
-                self.core.count("network_watches_refused");
+                self.base.core.count("network_watches_refused");
             }
         }
-        self.core.timers.set(self.core.now, Timer::Rescan);
+        self.base.core.timers.set(self.base.core.now, Timer::Rescan);
     }
 
     /// The kernel has something to say.
@@ -70,8 +70,8 @@ impl Stack {
         let Some(watch) = &mut self.uplinks.watch else { return };
         let news = watch.take();
         if news.routes {
-            self.core.count("route_changes_heard");
-            self.core.driver.endpoint_mut().probe_failed_paths(self.core.now);
+            self.base.core.count("route_changes_heard");
+            self.base.core.driver.endpoint_mut().probe_failed_paths(self.base.core.now);
         }
         // A gateway makes an uplink of a bridge.
         let pause = match news.addresses {
@@ -82,11 +82,11 @@ impl Stack {
             return;
         }
         let next = self.uplinks.scanned + pause;
-        if next <= self.core.now {
+        if next <= self.base.core.now {
             self.follow_addresses();
         } else {
             self.uplinks.planned = true;
-            self.core.timers.set(next, Timer::Network);
+            self.base.core.timers.set(next, Timer::Network);
         }
     }
 
@@ -96,12 +96,12 @@ impl Stack {
     }
 
     pub(crate) fn on_rescan_timer(&mut self) {
-        let interval = match (&self.uplinks.watch, self.core.locals.open.is_empty()) {
+        let interval = match (&self.uplinks.watch, self.base.core.locals.open.is_empty()) {
             (Some(_), _) => RESCAN_INTERVAL,
             (None, true) => FIRST_SCAN_INTERVAL,
             (None, false) => DEAF_RESCAN_INTERVAL,
         };
-        self.core.after(interval, Timer::Rescan);
+        self.base.core.after(interval, Timer::Rescan);
         self.follow_addresses();
     }
 
@@ -109,32 +109,34 @@ impl Stack {
     /// no more before what has come is offered to the peers: so an association whose only address has
     /// changed moves at once.
     fn follow_addresses(&mut self) {
-        self.uplinks.scanned = self.core.now;
+        self.uplinks.scanned = self.base.core.now;
         let Ok(interfaces) = manypath_net::interfaces() else {
-            return self.core.count("interface_scans_failed");
+            return self.base.core.count("interface_scans_failed");
         };
-        self.core.locals.own = addresses(&interfaces);
-        self.core.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
+        self.base.core.locals.own = addresses(&interfaces);
+        self.base.core.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
         self.refresh_scopes(&interfaces);
-        follow_links(&mut self.core, &interfaces);
+        follow_links(&mut self.base.core, &interfaces);
         let gone = self.close_gone(&interfaces);
-        let before = self.core.locals.open.len();
+        let before = self.base.core.locals.open.len();
         for interface in &interfaces {
             // New addresses are the successor's.
-            let wanted = is_wanted(&self.core, interface) && !self.core.phase.is_succeeded();
-            if wanted && self.core.locals.is_new(interface) {
-                add_local(&mut self.core, interface);
+            let wanted =
+                is_wanted(&self.base.core, interface) && !self.base.core.phase.is_succeeded();
+            if wanted && self.base.core.locals.is_new(interface) {
+                add_local(&mut self.base.core, interface);
             }
         }
-        if !gone.is_empty() || self.core.locals.open.len() > before {
-            crate::attempt::forget_near(&mut self.core, &mut self.peers, None);
-            self.peers.notice_networks(&self.core);
+        if !gone.is_empty() || self.base.core.locals.open.len() > before {
+            crate::attempt::forget_near(&mut self.base.core, &mut self.peers, None);
+            self.peers.notice_networks(&self.base.core);
         }
         for local in gone {
-            self.core
+            self.base
+                .core
                 .driver
                 .endpoint_mut()
-                .remove_local_address(self.core.now, local.address.addr.ip());
+                .remove_local_address(self.base.core.now, local.address.addr.ip());
         }
     }
 
@@ -144,25 +146,25 @@ impl Stack {
         let there = |local: &Local| {
             local.address.addr.ip().is_loopback() || interfaces.iter().any(|one| local.is_at(one))
         };
-        let gone = self.core.locals.open.iter().filter(|local| !there(local));
+        let gone = self.base.core.locals.open.iter().filter(|local| !there(local));
         let gone: Vec<IpAddr> = gone.map(|local| local.address.addr.ip()).collect();
         gone.into_iter().for_each(|local| self.keep_loads_of(local));
         let (open, gone): (Vec<_>, _) =
-            std::mem::take(&mut self.core.locals.open).into_iter().partition(there);
-        self.core.locals.open = open;
+            std::mem::take(&mut self.base.core.locals.open).into_iter().partition(there);
+        self.base.core.locals.open = open;
         for local in &gone {
             let ip = local.address.addr.ip();
             log::say_once(
-                &self.core.config,
+                &self.base.core.config,
                 format_args!("{ip} has gone from {}", local.interface),
             );
-            self.core.count("addresses_gone");
-            self.core.driver.endpoint_mut().suspend_local_address(self.core.now, ip);
+            self.base.core.count("addresses_gone");
+            self.base.core.driver.endpoint_mut().suspend_local_address(self.base.core.now, ip);
             for socket in local.sockets() {
-                self.core.driver.unbind(self.core.now, Source::Local(socket).token());
+                self.base.core.driver.unbind(self.base.core.now, Source::Local(socket).token());
             }
         }
-        note_fixed(&mut self.core, gone.len());
+        note_fixed(&mut self.base.core, gone.len());
         gone
     }
 }
@@ -181,20 +183,21 @@ impl Peers {
     }
 }
 
-impl Associations {
+impl Base {
     /// The peer has changed its addresses. Connections to one that it has no more are not its own.
     pub(crate) fn on_peer_address(
         &mut self,
-        core: &mut Core,
         peers: &mut Peers,
         id: AssociationId,
         address: IpAddr,
         change: AddressChange,
     ) {
-        core.count("address_changes_of_peers");
+        self.core.count("address_changes_of_peers");
         if change == AddressChange::Added {
-            let known = core.living_addresses(id);
-            known.into_iter().for_each(|addr| crate::attempt::forget_near(core, peers, Some(addr)));
+            let known = self.core.living_addresses(id);
+            known
+                .into_iter()
+                .for_each(|addr| crate::attempt::forget_near(&mut self.core, peers, Some(addr)));
         }
         if change == AddressChange::Removed {
             self.disown(id, address);

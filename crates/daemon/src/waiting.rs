@@ -5,8 +5,7 @@
 //! while that was just done, so that many flows cost few looks at it.
 
 use crate::allow::Denied;
-use crate::associations::Associations;
-use crate::core::Core;
+use crate::base::Base;
 use crate::dial::Incoming;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -45,16 +44,16 @@ impl Stack {
         let until = if denied == Denied::NoClientAddress {
             incoming.arrived + PROBING
         } else {
-            settles_at(&self.core, &self.associations, incoming.association)
+            settles_at(&self.base, incoming.association)
         };
         let Incoming { association: id, flow, .. } = incoming;
-        let peer = self.core.peer_ip(id);
-        if self.core.now >= until {
-            self.associations.refuse(&mut self.core, id, flow, Refusal::Busy, denied.counter());
+        let peer = self.base.core.peer_ip(id);
+        if self.base.core.now >= until {
+            self.base.refuse(id, flow, Refusal::Busy, denied.counter());
         } else if self.is_room_to_wait(peer) {
             self.wait(Waiting { until, incoming, peer });
         } else {
-            refuse_to_wait(&mut self.core, &mut self.associations, id, flow);
+            refuse_to_wait(&mut self.base, id, flow);
         }
     }
 
@@ -64,7 +63,7 @@ impl Stack {
     }
 
     fn wait(&mut self, waiting: Waiting) {
-        self.core.timers.set(waiting.until, Timer::Waiting);
+        self.base.core.timers.set(waiting.until, Timer::Waiting);
         self.waiting_flows.0.push(waiting);
     }
 
@@ -82,7 +81,7 @@ impl Stack {
 
     /// Answers the flows whose time has come.
     pub(crate) fn on_waiting_timer(&mut self) {
-        let now = self.core.now;
+        let now = self.base.core.now;
         self.answer_waiting(|one| one.until <= now);
     }
 
@@ -96,7 +95,7 @@ impl Stack {
         let (due, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(due);
         self.waiting_flows.0 = waiting;
         for Waiting { incoming, .. } in due {
-            if is_still_asked(&mut self.core, &self.associations, &incoming) {
+            if is_still_asked(&mut self.base, &incoming) {
                 self.admit_incoming(incoming);
             }
         }
@@ -104,30 +103,21 @@ impl Stack {
 }
 
 /// Until when paths of an association that are not confirmed are waited for.
-pub(crate) fn settles_at(core: &Core, associations: &Associations, id: AssociationId) -> Instant {
-    let begun = associations.get(&id).map(|association| association.begun);
-    begun.unwrap_or(core.now) + SETTLING
+pub(crate) fn settles_at(base: &Base, id: AssociationId) -> Instant {
+    let begun = base.get(&id).map(|association| association.begun);
+    begun.unwrap_or(base.core.now) + SETTLING
 }
 
-pub(crate) fn refuse_to_wait(
-    core: &mut Core,
-    associations: &mut Associations,
-    id: AssociationId,
-    flow: FlowId,
-) {
-    associations.refuse(core, id, flow, Refusal::Busy, "dial_denied_too_many_waiting");
+pub(crate) fn refuse_to_wait(base: &mut Base, id: AssociationId, flow: FlowId) {
+    base.refuse(id, flow, Refusal::Busy, "dial_denied_too_many_waiting");
 }
 
 /// Whether the peer still wants the flow.
-pub(crate) fn is_still_asked(
-    core: &mut Core,
-    associations: &Associations,
-    incoming: &Incoming,
-) -> bool {
-    let association = associations.get(&incoming.association);
+pub(crate) fn is_still_asked(base: &mut Base, incoming: &Incoming) -> bool {
+    let association = base.get(&incoming.association);
     let asked = association.is_some_and(|known| known.mux.status(incoming.flow).is_some());
     if !asked {
-        core.count("dials_dropped");
+        base.core.count("dials_dropped");
     }
     asked
 }

@@ -3,7 +3,7 @@
 //! What is there is compared with what was there: after each change of a state, and every tenth of a second
 //! for all else (paths that come and go, policies). While nobody watches nothing is kept.
 
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::stack::Stack;
 use crate::status::{path_state_name, policy};
@@ -81,10 +81,10 @@ impl Stack {
     /// A caller wants to be told from now on.
     pub(crate) fn on_watch(&mut self, control: u64) {
         self.watch.watchers.insert(control);
-        self.watch.known = paths_now(&self.core, &self.associations);
-        self.core.reply(control, Reply::Watching);
+        self.watch.known = paths_now(&self.base);
+        self.base.core.reply(control, Reply::Watching);
         if !std::mem::replace(&mut self.watch.ticking, true) {
-            self.core.after(PAUSE, Timer::Watch);
+            self.base.core.after(PAUSE, Timer::Watch);
         }
     }
 
@@ -94,7 +94,7 @@ impl Stack {
             return;
         }
         self.tell_watchers();
-        self.core.after(PAUSE, Timer::Watch);
+        self.base.core.after(PAUSE, Timer::Watch);
     }
 
     /// Tells those who watch what has happened since they were told last.
@@ -102,20 +102,20 @@ impl Stack {
         if self.watch.watchers.is_empty() {
             return;
         }
-        let now = paths_now(&self.core, &self.associations);
+        let now = paths_now(&self.base);
         let changes = changes(&self.watch.known, &now);
         self.watch.known = now;
         for (id, change, seen) in changes {
-            let event = path_event(&self.core, id, change, &seen);
+            let event = path_event(&self.base.core, id, change, &seen);
             for control in self.watch.watchers.clone() {
-                self.core.reply(control, Reply::Path(event.clone()));
+                self.base.core.reply(control, Reply::Path(event.clone()));
             }
         }
     }
 }
 
-fn paths_now(core: &Core, associations: &Associations) -> Known {
-    let all = associations.ids().into_iter().filter_map(|id| Some((id, core.status_of(id)?)));
+fn paths_now(base: &Base) -> Known {
+    let all = base.ids().into_iter().filter_map(|id| Some((id, base.core.status_of(id)?)));
     let paths = all.flat_map(|(id, status)| {
         status.paths.into_iter().map(move |path| {
             let (own, peers) = (path.policy, path.peer_policy);

@@ -1,9 +1,8 @@
 //! How the way of a program's connection is, for the launcher to tell the program.
 
 use crate::association::{DialId, RelayId};
-use crate::associations::Associations;
 use crate::attempt::Client;
-use crate::core::Core;
+use crate::base::Base;
 use crate::dial::Dial;
 use crate::parameters;
 use crate::stack::Stack;
@@ -20,7 +19,7 @@ const HEADERS: u32 = 40 + 8 + 12 + 20;
 impl Stack {
     /// The way of a connection that is attached or about to be; `None` when it is none of ours, or over.
     pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
-        let attempt = self.core.control.attempt(client)?;
+        let attempt = self.base.core.control.attempt(client)?;
         self.way_of_relay(RelayId(attempt.0)).or_else(|| self.way_promised(attempt))
     }
 
@@ -28,11 +27,8 @@ impl Stack {
     pub(crate) fn way_from(&self, from: SocketAddr, to: SocketAddr) -> Option<Way> {
         let id = self.listeners.relay_between(from, to)?;
         let dial = || self.dials.get(&DialId(id)).map(Dial::flow);
-        let dialled = || {
-            dial().and_then(|(association, flow)| {
-                self.associations.way_of_flow(&self.core, association, flow)
-            })
-        };
+        let dialled =
+            || dial().and_then(|(association, flow)| self.base.way_of_flow(association, flow));
         self.way_of_relay(RelayId(id)).or_else(dialled)
     }
 
@@ -41,22 +37,17 @@ impl Stack {
             return relay.far.way().ok();
         }
         let relay = self.relays.get(&id)?;
-        self.associations.way_of_flow(&self.core, relay.association, relay.flow)
+        self.base.way_of_flow(relay.association, relay.flow)
     }
 }
 
-impl Associations {
+impl Base {
     /// The way of a flow, whatever becomes of it.
-    pub(crate) fn way_of_flow(
-        &self,
-        core: &Core,
-        association: AssociationId,
-        flow: FlowId,
-    ) -> Option<Way> {
-        let buffer = parameters::of_stack(&core.config).receive_buffer.into();
+    pub(crate) fn way_of_flow(&self, association: AssociationId, flow: FlowId) -> Option<Way> {
+        let buffer = parameters::of_stack(&self.core.config).receive_buffer.into();
         let flows = &self.get(&association)?.mux;
         let window = flows.offered_window(flow, buffer);
-        let status = core.status_of(association)?;
+        let status = self.core.status_of(association)?;
         Some(way(&status, window.unwrap_or(buffer)))
     }
 }

@@ -20,7 +20,7 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 impl Stack {
     /// The peer has accepted the flow.
     pub(crate) fn on_opened(&mut self, association: AssociationId, flow: FlowId) {
-        let id = match self.associations.flow_use(association, flow) {
+        let id = match self.base.flow_use(association, flow) {
             Some(FlowUse::Attempt(id)) => id,
             Some(FlowUse::Caller(id)) => return self.on_call_answered(id, association, flow),
             Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => return,
@@ -29,9 +29,9 @@ impl Stack {
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open) = (attempt.client, attempt.open);
-        self.peers.remember_carried(self.core.now, open.destination);
-        crate::attempt::race::drop_tcp(&mut self.core, tcp);
-        let local = self.core.local_name(association, &open);
+        self.peers.remember_carried(self.base.core.now, open.destination);
+        crate::attempt::race::drop_tcp(&mut self.base.core, tcp);
+        let local = self.base.core.local_name(association, &open);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
         self.promise(id, client, Transport::Sctp, local, open.destination);
     }
@@ -44,21 +44,21 @@ impl Stack {
         local: SocketAddr,
         peer: SocketAddr,
     ) {
-        self.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
+        self.base.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
         if self.attempts.get(&attempt).is_some_and(|attempt| attempt.open.waiting) {
             let way = self.way_promised(attempt);
-            self.core.reply(client.control, Reply::Way { id: client.id, way });
+            self.base.core.reply(client.control, Reply::Way { id: client.id, way });
         }
-        self.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+        self.base
+            .core
+            .reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
     }
 
     /// The way of a connection that the launcher was told to complete.
     pub(crate) fn way_promised(&self, id: AttemptId) -> Option<Way> {
         let attempt = self.attempts.get(&id)?;
         match (&attempt.sctp, &attempt.tcp) {
-            (Sctp::Opened { association, flow }, _) => {
-                self.associations.way_of_flow(&self.core, *association, *flow)
-            }
+            (Sctp::Opened { association, flow }, _) => self.base.way_of_flow(*association, *flow),
             (_, Tcp::Promised(far)) => far.way().ok(),
             (Sctp::Opening { .. } | Sctp::Failed, _) => None,
         }
@@ -66,17 +66,17 @@ impl Stack {
 
     /// The peer has refused the flow.
     pub(crate) fn on_refused(&mut self, association: AssociationId, flow: FlowId, why: Refusal) {
-        let Some(FlowUse::Attempt(id)) = self.associations.flow_use(association, flow) else {
+        let Some(FlowUse::Attempt(id)) = self.base.flow_use(association, flow) else {
             return;
         };
-        self.associations.set_flow_use(association, flow, FlowUse::Closing);
+        self.base.set_flow_use(association, flow, FlowUse::Closing);
         let Some(attempt) = self.attempts.get(&id) else { return };
         let destination = attempt.open.destination;
         match why {
             Refusal::Errno(errno) => self.fail(id, i32::from(errno)),
             Refusal::NotAllowed => {
                 let reason = FallbackReason::NotAllowed;
-                self.peers.remember_service(self.core.now, destination, reason);
+                self.peers.remember_service(self.base.core.now, destination, reason);
                 self.give_up_sctp(id, reason);
             }
             Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
@@ -115,7 +115,7 @@ impl Stack {
         attempt.fallback = Some(reason);
         if sctp_only(&attempt.options) {
             log_refused(attempt.open.destination, reason);
-            self.core.count("opens_without_fallback");
+            self.base.core.count("opens_without_fallback");
             self.fail(id, errno_of(reason));
         } else {
             self.use_tcp(id);
@@ -132,9 +132,9 @@ impl Stack {
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         if (open.blocking && !attempt.raced) || !attempt.pending {
             self.forget_attempt(id);
-            crate::attempt::open::go_direct(&mut self.core, client, open.destination, reason);
+            crate::attempt::open::go_direct(&mut self.base.core, client, open.destination, reason);
         } else {
-            self.core.counters.count_fallback(reason);
+            self.base.core.counters.count_fallback(reason);
             debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
             self.tell_plain(client, &open, &options);
             self.start_tcp(id);
@@ -145,26 +145,26 @@ impl Stack {
     /// The peer was there, and has not answered yet: its service may take its time. If it has died
     /// since, nothing on the way would tell, so it is asked now and then.
     fn wait_on(&mut self, id: AttemptId, association: AssociationId) {
-        let heard = self.core.packets_received(association);
-        let end = self.core.now + self.core.patience_with(association);
+        let heard = self.base.core.packets_received(association);
+        let end = self.base.core.now + self.base.core.patience_with(association);
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         if let Sctp::Opening { received, .. } = &mut attempt.sctp {
             *received = heard;
         }
         attempt.patience.1 = end;
         self.end_race(id);
-        self.core.timers.set(end, Timer::Fallback(id));
-        self.core.ask_everywhere(association);
+        self.base.core.timers.set(end, Timer::Fallback(id));
+        self.base.core.ask_everywhere(association);
     }
 
     /// Gives up SCTP once the peer was silent for too long.
     pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
-        if self.core.now < attempt.patience.1 {
+        if self.base.core.now < attempt.patience.1 {
             return;
         }
-        if self.core.packets_received(association) > received {
+        if self.base.core.packets_received(association) > received {
             return self.wait_on(id, association);
         }
         if self.is_tcp_undecided(id) {
@@ -179,19 +179,18 @@ impl Stack {
         }
         let Some(attempt) = self.attempts.get(&id) else { return };
         // An established association is judged by its own failure detection.
-        let (peer, acceptor) =
-            (attempt.open.destination.ip(), self.associations.acceptor_of(association));
-        let established = self.associations.is_established(association);
+        let (peer, acceptor) = (attempt.open.destination.ip(), self.base.acceptor_of(association));
+        let established = self.base.is_established(association);
         let reason = match established {
             true => FallbackReason::Silent,
             false => acceptor.reason(FallbackReason::Silent),
         };
-        if self.associations.is_direct(&self.core, association) {
+        if self.base.is_direct(association) {
             self.note_direct_failure(id, association, reason);
         } else if !established {
-            self.peers.remember_peer(self.core.now, peer, acceptor, reason);
+            self.peers.remember_peer(self.base.core.now, peer, acceptor, reason);
         }
-        self.associations.reset_flow(&mut self.core, association, flow);
+        self.base.reset_flow(association, flow);
         self.give_up_sctp(id, reason);
     }
 }

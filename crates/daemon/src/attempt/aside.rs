@@ -10,7 +10,7 @@
 
 use super::{Attempt, AttemptId, Sctp, sctp_only};
 use crate::association::{Association, FlowUse, Setup};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::parameters;
 use crate::peers::Peers;
@@ -32,22 +32,24 @@ const SHORT_ROUND_TRIP: Duration = Duration::from_millis(2);
 impl Stack {
     /// Whether a single short path leads to `destination`: an association knows, or what is remembered.
     pub(super) fn is_near(&mut self, destination: SocketAddr, options: &Options) -> bool {
-        let (peer, acceptor) = (destination.ip(), self.core.acceptor_for(destination, options));
-        let profile = parameters::profile(&self.core.config, options);
-        let realm = self.core.scopes.realm_towards(peer, None);
+        let (peer, acceptor) =
+            (destination.ip(), self.base.core.acceptor_for(destination, options));
+        let profile = parameters::profile(&self.base.core.config, options);
+        let realm = self.base.core.scopes.realm_towards(peer, None);
         let association =
-            self.associations.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
-        match association.filter(|id| !self.core.awaits_init_ack(*id)) {
+            self.base.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
+        match association.filter(|id| !self.base.core.awaits_init_ack(*id)) {
             Some(id) => {
-                let near = self.core.gains_nothing(id);
-                if near && self.peers.remember_near(self.core.now, peer) {
-                    self.associations.watch_idle(&mut self.core, id);
+                let near = self.base.core.gains_nothing(id);
+                if near && self.peers.remember_near(self.base.core.now, peer) {
+                    self.base.watch_idle(id);
                 }
                 near
             }
             None => {
-                let known = self.core.config.peer_cache && self.peers.is_near(self.core.now, peer);
-                known && self.core.locals.is_one_interface()
+                let known = self.base.core.config.peer_cache
+                    && self.peers.is_near(self.base.core.now, peer);
+                known && self.base.core.locals.is_one_interface()
             }
         }
     }
@@ -58,7 +60,7 @@ impl Stack {
     pub(super) fn tell_pending_soon(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let held = matches!(attempt.sctp, Sctp::Opening { association, .. }
-            if self.associations.unanswered().contains(&association));
+            if self.base.unanswered().contains(&association));
         if attempt.open.blocking || attempt.open.waiting || !held || self.has_far_race() {
             self.tell_pending(id);
         }
@@ -75,43 +77,41 @@ impl Stack {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         if !std::mem::replace(&mut attempt.pending, true) {
             let client = attempt.client;
-            self.core.reply(client.control, Reply::Pending { id: client.id });
+            self.base.core.reply(client.control, Reply::Pending { id: client.id });
         }
     }
 
     /// Lets go of what waited for an answer that has come, or comes too late to be one of a near peer.
     pub(crate) fn follow_answers(&mut self) {
-        for id in self.associations.unanswered().clone() {
-            let late = answer_due(&self.associations, id).is_none_or(|end| end <= self.core.now);
-            let answered = !self.core.awaits_init_ack(id);
+        for id in self.base.unanswered().clone() {
+            let late = answer_due(&self.base, id).is_none_or(|end| end <= self.base.core.now);
+            let answered = !self.base.core.awaits_init_ack(id);
             if !answered && !late {
                 continue;
             }
-            self.associations.let_go(id);
-            if self.core.gains_nothing(id) {
+            self.base.let_go(id);
+            if self.base.core.gains_nothing(id) {
                 self.step_aside(id);
             }
-            attempts_on(&self.associations, id)
-                .into_iter()
-                .for_each(|attempt| self.tell_pending(attempt));
-            self.associations.touch(id);
+            attempts_on(&self.base, id).into_iter().for_each(|attempt| self.tell_pending(attempt));
+            self.base.touch(id);
         }
     }
 
     /// Connects that wait for the association become plain TCP, as far as they may.
     fn step_aside(&mut self, id: AssociationId) {
-        let mut aside = attempts_on(&self.associations, id);
+        let mut aside = attempts_on(&self.base, id);
         let may = |id: &AttemptId| {
             self.attempts
                 .get(id)
-                .is_some_and(|attempt| may_step_aside(&self.core, &attempt.options))
+                .is_some_and(|attempt| may_step_aside(&self.base.core, &attempt.options))
         };
         aside.retain(may);
         self.withdraw(id, &aside);
         for attempt in aside {
             let peer = self.attempts.get(&attempt).map(|attempt| attempt.open.destination.ip());
             if let Some(peer) = peer {
-                self.peers.remember_near(self.core.now, peer);
+                self.peers.remember_near(self.base.core.now, peer);
             }
             self.give_up_sctp(attempt, FallbackReason::NothingToGain);
         }
@@ -120,19 +120,19 @@ impl Stack {
     /// Takes back what the peer was to be asked for the attempts. If that is all that there is, it hears
     /// nothing.
     fn withdraw(&mut self, id: AssociationId, attempts: &[AttemptId]) {
-        let memory = self.associations.memory().clone();
-        let Some(association) = self.associations.get_mut(&id) else { return };
+        let memory = self.base.memory().clone();
+        let Some(association) = self.base.get_mut(&id) else { return };
         let all = association.flows.len() == attempts.len() && association.datagrams.is_empty();
         if all && !association.spoken {
             let Association { begun_with, acceptor, begun, streams, .. } = *association;
             let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, &memory);
             let gone = std::mem::replace(association, fresh.asked(acceptor));
-            return self.core.counters.add_flows(gone.mux.counters().entries());
+            return self.base.core.counters.add_flows(gone.mux.counters().entries());
         }
         for attempt in attempts {
             let sctp = self.attempts.get(attempt).map(|attempt| attempt.sctp);
             if let Some(Sctp::Opening { association, flow, .. }) = sctp {
-                self.associations.reset_flow(&mut self.core, association, flow);
+                self.base.reset_flow(association, flow);
             }
         }
     }
@@ -146,29 +146,21 @@ pub(crate) fn forget_near(core: &mut Core, peers: &mut Peers, peer: Option<IpAdd
 }
 
 /// Holds messages of the association back until the peer has answered, or is too far away.
-pub(super) fn await_answer(
-    core: &mut Core,
-    associations: &mut Associations,
-    id: AssociationId,
-    options: &Options,
-) {
-    let Some(end) = answer_due(associations, id).filter(|end| core.now < *end) else { return };
-    if may_step_aside(core, options)
-        && !associations.is_direct(core, id)
-        && core.awaits_init_ack(id)
-    {
-        associations.hold(id);
-        core.timers.set(end, Timer::Answer(id));
+pub(super) fn await_answer(base: &mut Base, id: AssociationId, options: &Options) {
+    let Some(end) = answer_due(base, id).filter(|end| base.core.now < *end) else { return };
+    if may_step_aside(&base.core, options) && !base.is_direct(id) && base.core.awaits_init_ack(id) {
+        base.hold(id);
+        base.core.timers.set(end, Timer::Answer(id));
     }
 }
 
 /// When a peer at the end of a short path has answered the first INIT.
-fn answer_due(associations: &Associations, id: AssociationId) -> Option<Instant> {
-    Some(associations.get(&id)?.begun + SHORT_ROUND_TRIP)
+fn answer_due(base: &Base, id: AssociationId) -> Option<Instant> {
+    Some(base.get(&id)?.begun + SHORT_ROUND_TRIP)
 }
 
-fn attempts_on(associations: &Associations, id: AssociationId) -> Vec<AttemptId> {
-    let flows = associations.get(&id).into_iter().flat_map(|one| one.flows.values());
+fn attempts_on(base: &Base, id: AssociationId) -> Vec<AttemptId> {
+    let flows = base.get(&id).into_iter().flat_map(|one| one.flows.values());
     let attempt = |used: &FlowUse| match used {
         FlowUse::Attempt(attempt) => Some(*attempt),
         FlowUse::Caller(_) | FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing => None,

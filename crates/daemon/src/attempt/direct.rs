@@ -19,22 +19,17 @@ impl Stack {
     ) -> bool {
         let Some(attempt) = self.attempts.get(&id) else { return false };
         let (open, options) = (attempt.open, attempt.options);
-        let acceptor = self.core.acceptor_for(open.destination, &options);
-        let known = self.peers.is_native(self.core.now, open.destination.ip(), acceptor);
-        if !known
-            || self.associations.is_direct(&self.core, failed)
-            || options.form == Some(Form::Mux)
-        {
+        let acceptor = self.base.core.acceptor_for(open.destination, &options);
+        let known = self.peers.is_native(self.base.core.now, open.destination.ip(), acceptor);
+        if !known || self.base.is_direct(failed) || options.form == Some(Form::Mux) {
             return false;
         }
-        let profile = parameters::profile(&self.core.config, &options);
-        let Ok((association, flow)) =
-            self.associations.begin_direct(&mut self.core, &open, profile, acceptor)
-        else {
+        let profile = parameters::profile(&self.base.core.config, &options);
+        let Ok((association, flow)) = self.base.begin_direct(&open, profile, acceptor) else {
             return false;
         };
-        self.associations.treat(&mut self.core, association, flow, &options);
-        self.associations.set_flow_use(association, flow, FlowUse::Attempt(id));
+        self.base.treat(association, flow, &options);
+        self.base.set_flow_use(association, flow, FlowUse::Attempt(id));
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };
         attempt.sctp = Sctp::Opening { association, flow, received: 0 };
         attempt.fallback = Some(reason);
@@ -54,8 +49,8 @@ impl Stack {
     ) -> FallbackReason {
         let Some(attempt) = self.attempts.get(&id) else { return reason };
         let reason = attempt.fallback.unwrap_or(reason);
-        if self.associations.is_direct(&self.core, association) {
-            self.peers.remember_service(self.core.now, attempt.open.destination, reason);
+        if self.base.is_direct(association) {
+            self.peers.remember_service(self.base.core.now, attempt.open.destination, reason);
         }
         reason
     }

@@ -2,7 +2,7 @@
 
 use super::{Attempt, AttemptId, Client, Open, Sctp, sctp_only};
 use crate::association::{Association, FlowUse};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::parameters;
@@ -29,7 +29,7 @@ const USUAL_PATIENCE: u32 = 3;
 impl Stack {
     /// A launcher asks for a connection.
     pub(crate) fn on_open(&mut self, client: Client, open: Open) {
-        let (policy, options) = self.core.rules.connect(open.destination);
+        let (policy, options) = self.base.core.rules.connect(open.destination);
         let begun = match policy {
             Policy::Enable => self.begin(client, open, options),
             Policy::Disable => Err(FallbackReason::Rule),
@@ -37,10 +37,10 @@ impl Stack {
         match begun {
             Ok(()) => {}
             Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
-                refuse_open(&mut self.core, client, open.destination, reason);
+                refuse_open(&mut self.base.core, client, open.destination, reason);
             }
             Err(reason) if open.waiting => self.relay_plainly(client, open, options, reason),
-            Err(reason) => go_direct(&mut self.core, client, open.destination, reason),
+            Err(reason) => go_direct(&mut self.base.core, client, open.destination, reason),
         }
     }
 
@@ -52,13 +52,13 @@ impl Stack {
         options: Options,
         reason: FallbackReason,
     ) {
-        self.core.counters.count_fallback(reason);
+        self.base.core.counters.count_fallback(reason);
         debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
-        let id = AttemptId(self.core.next_id());
-        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, self.core.now);
+        let id = AttemptId(self.base.core.next_id());
+        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, self.base.core.now);
         attempt.fallback = Some(reason);
         self.attempts.insert(id, attempt);
-        self.core.control.remember(client, id);
+        self.base.core.control.remember(client, id);
         self.tell_pending(id);
         self.tell_plain(client, &open, &options);
         self.start_tcp(id);
@@ -68,15 +68,15 @@ impl Stack {
     /// Lets the kernel leave the next connects to the same service alone. Nothing is said where only
     /// SCTP may be used: such a peer is asked again each time.
     pub(super) fn tell_plain(&mut self, client: Client, open: &Open, options: &Options) {
-        let wanted = open.waiting && self.core.config.peer_cache && !sctp_only(options);
-        let near = crate::attempt::aside::may_step_aside(&self.core, options);
-        let acceptor = self.core.acceptor_for(open.destination, options);
-        let left = self.peers.plain_for(self.core.now, open.destination, acceptor, near);
+        let wanted = open.waiting && self.base.core.config.peer_cache && !sctp_only(options);
+        let near = crate::attempt::aside::may_step_aside(&self.base.core, options);
+        let acceptor = self.base.core.acceptor_for(open.destination, options);
+        let left = self.peers.plain_for(self.base.core.now, open.destination, acceptor, near);
         let left = left.filter(|_| wanted);
         if let Some(left) = left {
             let (destination, for_ms) = (open.destination, left.as_millis());
             let for_ms = u64::try_from(for_ms).unwrap_or(u64::MAX);
-            self.core.reply(client.control, Reply::Plain { destination, for_ms });
+            self.base.core.reply(client.control, Reply::Plain { destination, for_ms });
         }
     }
 
@@ -87,8 +87,8 @@ impl Stack {
         options: Options,
     ) -> Result<(), FallbackReason> {
         let destination = open.destination;
-        self.core.check_suitable(&open)?;
-        if crate::attempt::aside::may_step_aside(&self.core, &options)
+        self.base.core.check_suitable(&open)?;
+        if crate::attempt::aside::may_step_aside(&self.base.core, &options)
             && self.is_near(destination, &options)
         {
             return Err(FallbackReason::NothingToGain);
@@ -97,34 +97,28 @@ impl Stack {
             return Err(reason);
         }
         let (association, flow) = self.carrier_for(&open, &options)?;
-        self.associations.treat(&mut self.core, association, flow, &options);
-        let id = AttemptId(self.core.next_id());
-        let received = self.core.packets_received(association);
+        self.base.treat(association, flow, &options);
+        let id = AttemptId(self.base.core.next_id());
+        let received = self.base.core.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
-        let mut attempt = Attempt::new(client, open, options, sctp, self.core.now);
-        attempt.routed_until =
-            crate::attempt::route::routed_until(&self.core, &self.associations, &open, association);
+        let mut attempt = Attempt::new(client, open, options, sctp, self.base.core.now);
+        attempt.routed_until = crate::attempt::route::routed_until(&self.base, &open, association);
         self.attempts.insert(id, attempt);
-        self.associations.set_flow_use(association, flow, FlowUse::Attempt(id));
-        self.core.control.remember(client, id);
-        let trusted =
-            self.core.config.peer_cache && self.peers.is_carried(self.core.now, destination);
+        self.base.set_flow_use(association, flow, FlowUse::Attempt(id));
+        self.base.core.control.remember(client, id);
+        let trusted = self.base.core.config.peer_cache
+            && self.peers.is_carried(self.base.core.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
-        crate::attempt::aside::await_answer(
-            &mut self.core,
-            &mut self.associations,
-            association,
-            &options,
-        );
+        crate::attempt::aside::await_answer(&mut self.base, association, &options);
         // The launcher goes on while TCP begins.
         self.tell_pending_soon(id);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
-        if self.core.config.tcp_race
+        if self.base.core.config.tcp_race
             && !trusted
             && !has_port
-            && !is_met(&self.core, &self.associations, association)
+            && !is_met(&self.base, association)
         {
             self.race(id);
         }
@@ -134,9 +128,9 @@ impl Stack {
     /// Why `destination` is not to be tried now, as far as is remembered. Without a fallback the peer is asked again
     /// each time. What the user can mend is said each time.
     fn remembered(&self, destination: SocketAddr, options: &Options) -> Option<FallbackReason> {
-        let acceptor = self.core.acceptor_for(destination, options);
-        let known = self.peers.lookup(self.core.now, destination, acceptor);
-        let reason = known.filter(|_| self.core.config.peer_cache && !sctp_only(options))?;
+        let acceptor = self.base.core.acceptor_for(destination, options);
+        let known = self.peers.lookup(self.base.core.now, destination, acceptor);
+        let reason = known.filter(|_| self.base.core.config.peer_cache && !sctp_only(options))?;
         debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
         let is_told = reason == FallbackReason::UnprovenPort;
         Some(if is_told { reason } else { FallbackReason::Remembered })
@@ -149,50 +143,47 @@ impl Stack {
         open: &Open,
         options: &Options,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
-        let profile = parameters::profile(&self.core.config, options);
-        let acceptor = self.core.acceptor_for(open.destination, options);
+        let profile = parameters::profile(&self.base.core.config, options);
+        let acceptor = self.base.core.acceptor_for(open.destination, options);
         let peer = open.destination.ip();
-        let is_native =
-            || self.core.config.peer_cache && self.peers.is_native(self.core.now, peer, acceptor);
+        let is_native = || {
+            self.base.core.config.peer_cache
+                && self.peers.is_native(self.base.core.now, peer, acceptor)
+        };
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
-            return self.associations.begin_direct(&mut self.core, open, profile, acceptor);
+            return self.base.begin_direct(open, profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
-        let association = self.associations.association_for(
-            &mut self.core,
-            open.destination,
-            source,
-            profile,
-            acceptor,
-        )?;
-        let flow = open_flow(&mut self.core, &mut self.associations, association, open)?;
+        let association = self.base.association_for(open.destination, source, profile, acceptor)?;
+        let flow = open_flow(&mut self.base, association, open)?;
         Ok((association, flow))
     }
 
     fn is_reached_usually(&self, id: AttemptId) -> bool {
-        let attempt = self.attempts.get(&id).filter(|_| self.core.config.peer_cache);
-        attempt
-            .is_some_and(|attempt| self.peers.is_carried(self.core.now, attempt.open.destination))
+        let attempt = self.attempts.get(&id).filter(|_| self.base.core.config.peer_cache);
+        attempt.is_some_and(|attempt| {
+            self.peers.is_carried(self.base.core.now, attempt.open.destination)
+        })
     }
 
     /// `alone`: plain TCP is not tried beside it.
     pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
         let only = self.attempts.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
-        let patience = if self.associations.get(&association).is_some_and(Association::is_doubted) {
-            self.core.patience_with(association)
-        } else if self.associations.is_established(association) {
+        let patience = if self.base.get(&association).is_some_and(Association::is_doubted) {
+            self.base.core.patience_with(association)
+        } else if self.base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
-            self.core.patience_with(association).max(silence)
+            self.base.core.patience_with(association).max(silence)
         } else if self.is_reached_usually(id) {
-            self.core.config.fallback_timeout * USUAL_PATIENCE
+            self.base.core.config.fallback_timeout * USUAL_PATIENCE
         } else {
-            self.core.config.fallback_timeout
+            self.base.core.config.fallback_timeout
         };
-        let head_start = self.core.config.tcp_head_start.min(patience);
-        let ends = (self.core.now + head_start, self.core.now + patience);
-        self.core.timers.set(ends.1, Timer::Fallback(id));
+        let head_start = self.base.core.config.tcp_head_start.min(patience);
+        let ends = (self.base.core.now + head_start, self.base.core.now + patience);
+        self.base.core.timers.set(ends.1, Timer::Fallback(id));
         if !alone {
-            self.core.timers.set(ends.0, Timer::HeadStart(id));
+            self.base.core.timers.set(ends.0, Timer::HeadStart(id));
         }
         if let Some(attempt) = self.attempts.get_mut(&id) {
             attempt.patience = ends;
@@ -203,7 +194,7 @@ impl Stack {
     /// waits only as for a peer of which nothing was ever heard. `received` is the number of packets
     /// that the peer has sent so far.
     pub(crate) fn hurry_attempts(&mut self, association: AssociationId, received: u64) {
-        let end = self.core.now + self.core.patience_with(association);
+        let end = self.base.core.now + self.base.core.patience_with(association);
         for (id, attempt) in &mut self.attempts {
             match &mut attempt.sctp {
                 Sctp::Opening { association: its, received: before, .. } if *its == association => {
@@ -211,24 +202,19 @@ impl Stack {
                 }
                 Sctp::Opening { .. } | Sctp::Opened { .. } | Sctp::Failed => continue,
             }
-            if attempt.patience.1 <= self.core.now || attempt.patience.1 > end {
+            if attempt.patience.1 <= self.base.core.now || attempt.patience.1 > end {
                 attempt.patience.1 = end;
             }
-            self.core.timers.set(attempt.patience.1, Timer::Fallback(*id));
+            self.base.core.timers.set(attempt.patience.1, Timer::Fallback(*id));
         }
     }
 }
 
-fn open_flow(
-    core: &mut Core,
-    associations: &mut Associations,
-    id: AssociationId,
-    open: &Open,
-) -> Result<FlowId, FallbackReason> {
-    let association = associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
+fn open_flow(base: &mut Base, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
+    let association = base.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
     let opened = association.mux.open(open.destination, open.source_or_unspecified());
-    associations.touch(id);
-    associations.extend_streams(core, id);
+    base.touch(id);
+    base.extend_streams(id);
     opened.map_err(|error| {
         warn!(target: log::CONNECTION, "association {}: {error}", id.0);
         FallbackReason::Busy
@@ -236,8 +222,8 @@ fn open_flow(
 }
 
 /// Whether the peer has ever answered on the association.
-fn is_met(core: &Core, associations: &Associations, association: AssociationId) -> bool {
-    associations.is_established(association) || core.packets_received(association) > 0
+fn is_met(base: &Base, association: AssociationId) -> bool {
+    base.is_established(association) || base.core.packets_received(association) > 0
 }
 
 /// Tells the launcher to use plain TCP on the program's own socket.

@@ -67,9 +67,9 @@ impl Stack {
         if let Sctp::Opening { association, .. } = attempt.sctp
             && let Some(after) = self.grace.copy_after()
         {
-            self.core.after(after, Timer::InitCopy(association));
+            self.base.core.after(after, Timer::InitCopy(association));
         }
-        self.core.count("tcp_races");
+        self.base.core.count("tcp_races");
         self.start_tcp(id);
         self.hurry_race(id);
     }
@@ -81,12 +81,12 @@ impl Stack {
         };
         attempt.raced = false;
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
-        drop_tcp(&mut self.core, tcp);
+        drop_tcp(&mut self.base.core, tcp);
     }
 
     /// Plain TCP has an answer, or none will come: SCTP has little more time.
     fn hurry_race(&mut self, id: AttemptId) {
-        let now = self.core.now;
+        let now = self.base.core.now;
         let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
             return;
         };
@@ -95,9 +95,9 @@ impl Stack {
             let begun = attempt.begun;
             // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
             attempt.patience.1 = now + self.grace.after(now.since(begun));
-            self.core.timers.set(attempt.patience.1, Timer::Fallback(id));
+            self.base.core.timers.set(attempt.patience.1, Timer::Fallback(id));
             // Further connects to the same host say nothing of others.
-            if self.associations.get(&association).is_some_and(|one| one.begun == begun) {
+            if self.base.get(&association).is_some_and(|one| one.begun == begun) {
                 self.grace.note_late();
             }
         }
@@ -105,12 +105,12 @@ impl Stack {
 
     pub(crate) fn on_head_start_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
-        if self.core.now < attempt.patience.0 {
+        if self.base.core.now < attempt.patience.0 {
             return;
         }
         if let Sctp::Opening { association, received, .. } = attempt.sctp {
             // A peer that has answered decides alone: no useless connection to its service.
-            if self.core.packets_received(association) > received {
+            if self.base.core.packets_received(association) > received {
                 return;
             }
             if !self.waits_for_route(id) {
@@ -127,7 +127,7 @@ impl Stack {
         let token = Source::Far(id.0).token();
         let (open, quietly) = (attempt.open, attempt.raced);
         let socket = connect_from(open.source, open.destination, quietly)
-            .and_then(|fd| Socket::to_another_host(fd, &self.core.registry, token));
+            .and_then(|fd| Socket::to_another_host(fd, &self.base.core.registry, token));
         attempt.tcp = match socket {
             Ok(socket) => Tcp::Connecting(socket),
             Err(error) => Tcp::Failed(errno(&error)),
@@ -145,7 +145,7 @@ impl Stack {
                     Ok(false) => attempt.tcp = Tcp::Connecting(socket),
                     Err(error) => {
                         attempt.tcp = Tcp::Failed(errno(&error));
-                        socket.reset(&self.core.registry);
+                        socket.reset(&self.base.core.registry);
                     }
                 }
                 self.hurry_race(id);

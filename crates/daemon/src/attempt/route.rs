@@ -2,8 +2,7 @@
 //! back. Plain TCP that takes SCTP's place must not fail because it begins later.
 
 use super::{AttemptId, Open, Sctp};
-use crate::associations::Associations;
-use crate::core::Core;
+use crate::base::Base;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};
@@ -17,12 +16,12 @@ impl Stack {
     /// Whether plain TCP has to wait for the route that was there when the connect began.
     pub(super) fn waits_for_route(&mut self, id: AttemptId) -> bool {
         let Some(attempt) = self.attempts.get(&id) else { return false };
-        let may_wait = attempt.routed_until.is_some_and(|until| self.core.now < until);
+        let may_wait = attempt.routed_until.is_some_and(|until| self.base.core.now < until);
         if !may_wait || has_route(&attempt.open) {
             return false;
         }
-        self.core.count("waits_for_route");
-        self.core.after(PAUSE, Timer::Route(id));
+        self.base.core.count("waits_for_route");
+        self.base.core.after(PAUSE, Timer::Route(id));
         true
     }
 
@@ -41,13 +40,12 @@ impl Stack {
 /// Until when a connect that begins now outlasts a missing route: it fails at once if there never was one. The kernel
 /// has just been asked about the route of an association that begins now.
 pub(super) fn routed_until(
-    core: &Core,
-    associations: &Associations,
+    base: &Base,
     open: &Open,
     association: AssociationId,
 ) -> Option<Instant> {
-    let begun = associations.get(&association).map(|association| association.begun);
-    (begun == Some(core.now) || has_route(open)).then(|| core.now + PATIENCE)
+    let begun = base.get(&association).map(|association| association.begun);
+    (begun == Some(base.core.now) || has_route(open)).then(|| base.core.now + PATIENCE)
 }
 
 fn has_route(open: &Open) -> bool {

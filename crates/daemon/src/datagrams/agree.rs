@@ -2,7 +2,7 @@
 //! up.
 
 use super::{DatagramId, Step};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
@@ -20,16 +20,16 @@ impl Stack {
     /// The association is up: a peer that gives messages up (RFC 3758) carries datagrams, too, on the
     /// last streams.
     pub(crate) fn agree_on_datagrams(&mut self, id: AssociationId) {
-        let status = self.core.status_of(id);
+        let status = self.base.core.status_of(id);
         let agreed = status.is_some_and(|status| status.partial_reliability);
-        let Some(association) = self.associations.get_mut(&id) else { return };
+        let Some(association) = self.base.get_mut(&id) else { return };
         let first = association.streams.checked_sub(DATAGRAM_STREAMS).filter(|first| *first > 0);
         if let Some((first, datagrams)) =
             first.filter(|_| agreed).zip(association.mux.datagrams_mut())
         {
             datagrams.agree(first);
             association.mux.limit_streams(first);
-            hurry_datagrams(&mut self.core, id, first);
+            hurry_datagrams(&mut self.base.core, id, first);
         }
         for attempt in self.attempts_waiting_for(id) {
             self.ask_for_flow(attempt);
@@ -44,7 +44,7 @@ impl Stack {
 
     /// How the association's datagrams came to their end is known: nothing is tried again by itself.
     pub(crate) fn end_datagrams(&mut self, id: AssociationId, reason: FallbackReason) {
-        let Some(association) = self.associations.get_mut(&id) else { return };
+        let Some(association) = self.base.get_mut(&id) else { return };
         let used = std::mem::take(&mut association.datagrams);
         let waiting = self.datagrams.attempts.iter().filter(|(_, one)| one.association == id);
         let waiting: Vec<DatagramId> = waiting.map(|(attempt, _)| *attempt).collect();
@@ -54,7 +54,7 @@ impl Stack {
     }
 }
 
-impl Associations {
+impl Base {
     /// Calls `with` for the datagrams of an association that carries them.
     pub(super) fn with_datagrams<T>(
         &mut self,
@@ -67,20 +67,15 @@ impl Associations {
     }
 }
 
-pub(super) fn datagrams_agreed(associations: &Associations, id: AssociationId) -> bool {
-    let datagrams = associations.get(&id).and_then(|one| one.mux.datagrams());
+pub(super) fn datagrams_agreed(base: &Base, id: AssociationId) -> bool {
+    let datagrams = base.get(&id).and_then(|one| one.mux.datagrams());
     datagrams.is_some_and(Datagrams::are_agreed)
 }
 
 /// The association has given up a message because its time was over.
-pub(crate) fn on_given_up(
-    core: &mut Core,
-    associations: &mut Associations,
-    id: AssociationId,
-    message: &Outgoing,
-) {
-    if associations.with_datagrams(id, |datagrams| datagrams.on_given_up(message)) != Some(true) {
-        core.count("messages_given_up");
+pub(crate) fn on_given_up(base: &mut Base, id: AssociationId, message: &Outgoing) {
+    if base.with_datagrams(id, |datagrams| datagrams.on_given_up(message)) != Some(true) {
+        base.core.count("messages_given_up");
     }
 }
 

@@ -3,9 +3,8 @@
 use super::relay::{Relay, Side, any_like};
 use super::{DatagramId, Step, kernel_table};
 use crate::association::Setup;
-use crate::associations::Associations;
 use crate::attempt::Client;
-use crate::core::Core;
+use crate::base::Base;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -25,7 +24,7 @@ impl Stack {
             let (client, destination) = (attempt.client, attempt.destination);
             let told = matches!(attempt.step, Step::Promised(_));
             self.cancel_datagrams(client);
-            self.core.counters.count_fallback(reason);
+            self.base.core.counters.count_fallback(reason);
             info!(
                 target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
@@ -34,15 +33,15 @@ impl Stack {
                 true => Reply::Closed { id: client.id },
                 false => Reply::Direct { id: client.id, reason },
             };
-            return self.core.reply(client.control, reply);
+            return self.base.core.reply(client.control, reply);
         }
         let Some(relay) = self.datagrams.relays.get(&id) else { return };
         if let Side::Program { client, .. } = relay.side {
             let destination = relay.destination;
-            self.core.counters.count_fallback(reason);
+            self.base.core.counters.count_fallback(reason);
             info!(target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: plain UDP from now on: {reason}");
-            self.core.reply(client.control, Reply::Closed { id: client.id });
+            self.base.core.reply(client.control, Reply::Closed { id: client.id });
         }
         self.drop_datagrams(id);
     }
@@ -54,12 +53,7 @@ impl Stack {
             self.datagrams.clients.remove(&client);
             match attempt.step {
                 Step::Opening(flow) | Step::Promised(Some(flow)) => {
-                    close_flow(
-                        &mut self.core,
-                        &mut self.associations,
-                        attempt.association,
-                        Some(flow),
-                    );
+                    close_flow(&mut self.base, attempt.association, Some(flow));
                 }
                 Step::Connecting | Step::Promised(None) => {}
             }
@@ -72,7 +66,7 @@ impl Stack {
         let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
         let options = relay.options;
         self.datagrams.ready.insert(id);
-        let ends = self.core.now + crate::datagrams::open::lifetime(&self.core, &options);
+        let ends = self.base.core.now + crate::datagrams::open::lifetime(&self.base.core, &options);
         if let Some(relay) = self.datagrams.relays.get_mut(&id) {
             relay.ends = relay.ends.or(Some(ends));
             relay.leave();
@@ -95,9 +89,9 @@ impl Stack {
             self.datagrams.clients.remove(&client);
         }
         if let Some((association, flow)) = relay.carrier {
-            close_flow(&mut self.core, &mut self.associations, association, Some(flow));
+            close_flow(&mut self.base, association, Some(flow));
         }
-        self.core.count("datagram_relays_ended");
+        self.base.core.count("datagram_relays_ended");
     }
 
     pub(crate) fn on_datagrams_timer(&mut self) {
@@ -108,12 +102,12 @@ impl Stack {
         }
         self.datagrams.watching = !self.datagrams.relays.is_empty();
         if self.datagrams.watching {
-            self.core.after(INTERVAL, Timer::Datagrams);
+            self.base.core.after(INTERVAL, Timer::Datagrams);
         }
     }
 
     fn look_after_datagrams(&mut self, id: DatagramId, rows: &kernel_table::Rows) {
-        let (now, idle_after) = (self.core.now, self.core.config.datagram_idle);
+        let (now, idle_after) = (self.base.core.now, self.base.core.config.datagram_idle);
         let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
         let own = relay.local_addr().unwrap_or_else(|_| any_like(relay.destination));
         relay.dropped_by_kernel = rows.dropped_at(own).unwrap_or(relay.dropped_by_kernel);
@@ -125,12 +119,12 @@ impl Stack {
             _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_datagrams(id),
             Side::Service if idle => self.drop_datagrams(id),
             Side::Program { client, program } if idle && program.inode.is_none() => {
-                self.core.reply(client.control, Reply::Idle { id: client.id });
+                self.base.core.reply(client.control, Reply::Idle { id: client.id });
                 self.drop_datagrams(id);
             }
             Side::Program { .. } if idle => {
                 if let Some((association, flow)) = relay.carrier.take() {
-                    close_flow(&mut self.core, &mut self.associations, association, Some(flow));
+                    close_flow(&mut self.base, association, Some(flow));
                 }
             }
             Side::Program { .. } | Side::Service => {}
@@ -140,30 +134,24 @@ impl Stack {
 
 /// Nobody uses the flow any more. Returns who did.
 pub(super) fn forget_datagrams(
-    core: &mut Core,
-    associations: &mut Associations,
+    base: &mut Base,
     id: AssociationId,
     flow: DatagramFlow,
 ) -> Option<DatagramId> {
-    let association = associations.get_mut(&id)?;
+    let association = base.get_mut(&id)?;
     let user = association.datagrams.remove(&flow);
     if association.is_unused() && association.setup == Setup::Over {
-        associations.remove(core, id);
+        base.remove(id);
     } else if association.is_unused() && association.is_ours() {
-        associations.watch_idle(core, id);
+        base.watch_idle(id);
     }
     user
 }
 
-pub(super) fn close_flow(
-    core: &mut Core,
-    associations: &mut Associations,
-    id: AssociationId,
-    flow: Option<DatagramFlow>,
-) {
+pub(super) fn close_flow(base: &mut Base, id: AssociationId, flow: Option<DatagramFlow>) {
     if let Some(flow) = flow {
-        associations.with_datagrams(id, |datagrams| datagrams.close(flow, None));
-        forget_datagrams(core, associations, id, flow);
+        base.with_datagrams(id, |datagrams| datagrams.close(flow, None));
+        forget_datagrams(base, id, flow);
     }
 }
 

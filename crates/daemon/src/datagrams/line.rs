@@ -37,12 +37,12 @@ impl Stack {
         let taken = line.set_nonblocking(true).and_then(|()| {
             let mut line = UnixDatagram::from_std(line);
             let token = Source::Line(control).token();
-            self.core.registry.register(&mut line, token, Interest::READABLE)?;
+            self.base.core.registry.register(&mut line, token, Interest::READABLE)?;
             Ok(line)
         });
         match taken {
             Ok(line) => drop(self.datagrams.lines.sockets.insert(control, line)),
-            Err(_) => self.core.count("attaches_failed"),
+            Err(_) => self.base.core.count("attaches_failed"),
         }
     }
 
@@ -77,13 +77,13 @@ impl Stack {
         match self.datagrams.clients.get(&client).copied() {
             Some(id) if self.datagrams.relays.contains_key(&id) => self.forward_taken(id, payload),
             Some(id) => self.keep_early(id, payload),
-            None => self.core.count("datagrams_without_flow"),
+            None => self.base.core.count("datagrams_without_flow"),
         }
     }
 
     fn forward_taken(&mut self, id: DatagramId, payload: &[u8]) {
         if let Some(relay) = self.datagrams.relays.get_mut(&id) {
-            relay.last = self.core.now;
+            relay.last = self.base.core.now;
         }
         self.forward_datagram(id, payload);
     }
@@ -94,7 +94,7 @@ impl Stack {
         match attempt.filter(|one| matches!(one.step, Step::Promised(_)) && one.early.len() < EARLY)
         {
             Some(attempt) => attempt.early.push(payload.to_vec()),
-            None => self.core.count("datagrams_without_flow"),
+            None => self.base.core.count("datagrams_without_flow"),
         }
     }
 

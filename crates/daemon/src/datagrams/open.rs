@@ -5,8 +5,8 @@
 
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
-use crate::associations::Associations;
 use crate::attempt::{Client, Open};
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::parameters;
@@ -33,17 +33,17 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        let (policy, options) = self.core.rules.datagrams(destination);
+        let (policy, options) = self.base.core.rules.datagrams(destination);
         let begun = match policy {
             Policy::Enable => self.begin_datagrams(client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(id) => {
-                self.core.reply(client.control, Reply::Pending { id: client.id });
+                self.base.core.reply(client.control, Reply::Pending { id: client.id });
                 self.ask_for_flow(id);
             }
-            Err(reason) => leave_datagrams(&mut self.core, client, destination, reason),
+            Err(reason) => leave_datagrams(&mut self.base.core, client, destination, reason),
         }
     }
 
@@ -54,28 +54,25 @@ impl Stack {
         source: SocketAddr,
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
-        self.core.check_suitable(&Open {
+        self.base.core.check_suitable(&Open {
             destination,
             source: Some(source),
             blocking: true,
             waiting: false,
         })?;
-        let acceptor = self.core.acceptor_for(destination, &options);
-        if self.core.config.peer_cache && self.is_known_without_datagrams(destination, acceptor) {
+        let acceptor = self.base.core.acceptor_for(destination, &options);
+        if self.base.core.config.peer_cache
+            && self.is_known_without_datagrams(destination, acceptor)
+        {
             return Err(FallbackReason::Remembered);
         }
-        let profile = parameters::profile(&self.core.config, &options);
+        let profile = parameters::profile(&self.base.core.config, &options);
         let from = Some(source.ip());
-        let association = self.associations.association_for(
-            &mut self.core,
-            destination,
-            from,
-            profile,
-            acceptor,
-        )?;
-        let id = DatagramId(self.core.next_id());
-        let received = self.core.packets_received(association);
-        let (step, until) = (Step::Connecting, self.core.now + self.core.config.fallback_timeout);
+        let association = self.base.association_for(destination, from, profile, acceptor)?;
+        let id = DatagramId(self.base.core.next_id());
+        let received = self.base.core.packets_received(association);
+        let (step, until) =
+            (Step::Connecting, self.base.core.now + self.base.core.config.fallback_timeout);
         let attempt = Attempt {
             client,
             destination,
@@ -89,46 +86,39 @@ impl Stack {
         };
         self.datagrams.attempts.insert(id, attempt);
         self.datagrams.clients.insert(client, id);
-        self.core.timers.set(until, Timer::DatagramFallback(id));
+        self.base.core.timers.set(until, Timer::DatagramFallback(id));
         Ok(id)
     }
 
     fn is_known_without_datagrams(&self, destination: SocketAddr, acceptor: Acceptor) -> bool {
         let peer = destination.ip();
-        self.peers.lookup_peer(self.core.now, peer, acceptor).is_some()
-            || self.peers.is_native(self.core.now, peer, acceptor)
-            || self.datagrams.services.lookup(self.core.now, destination, acceptor).is_some()
+        self.peers.lookup_peer(self.base.core.now, peer, acceptor).is_some()
+            || self.peers.is_native(self.base.core.now, peer, acceptor)
+            || self.datagrams.services.lookup(self.base.core.now, destination, acceptor).is_some()
     }
 
     /// Goes on as soon as there is an association.
     pub(super) fn ask_for_flow(&mut self, id: DatagramId) {
         let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
         let (association, destination) = (attempt.association, attempt.destination);
-        if !self.associations.is_established(association) {
+        if !self.base.is_established(association) {
             return;
         }
-        if !crate::datagrams::agree::datagrams_agreed(&self.associations, association) {
+        if !crate::datagrams::agree::datagrams_agreed(&self.base, association) {
             return self.give_up_datagrams(id, FallbackReason::NoDatagrams);
         }
-        if self.core.config.peer_cache
-            && self.datagrams.services.is_carried(self.core.now, destination)
+        if self.base.core.config.peer_cache
+            && self.datagrams.services.is_carried(self.base.core.now, destination)
         {
             return self.promise_datagrams(id, None);
         }
         let (source, options) = (attempt.source, attempt.options);
-        match open_datagrams(
-            &self.core,
-            &mut self.associations,
-            association,
-            destination,
-            source,
-            &options,
-        ) {
+        match open_datagrams(&mut self.base, association, destination, source, &options) {
             Ok(flow) => {
                 if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
                     attempt.step = Step::Opening(flow);
                 }
-                use_datagrams(&mut self.associations, association, flow, id);
+                use_datagrams(&mut self.base, association, flow, id);
             }
             Err(_) => self.give_up_datagrams(id, FallbackReason::Busy),
         }
@@ -136,7 +126,7 @@ impl Stack {
 
     /// The peer carries them.
     pub(super) fn promise_datagrams(&mut self, id: DatagramId, flow: Option<DatagramFlow>) {
-        let now = self.core.now;
+        let now = self.base.core.now;
         let Some(attempt) = self.datagrams.attempts.get_mut(&id) else { return };
         attempt.step = Step::Promised(flow);
         let (client, peer, association) =
@@ -145,33 +135,34 @@ impl Stack {
         self.datagrams.services.remember_carried(now, peer);
         self.datagrams.services.forget_unsaved();
         let open = Open { destination: peer, source: Some(source), blocking: true, waiting: false };
-        let local = self.core.local_name(association, &open);
+        let local = self.base.core.local_name(association, &open);
         let transport = Transport::Sctp;
-        self.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+        self.base
+            .core
+            .reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
     }
 
     /// The peer has had its time to answer.
     pub(crate) fn on_datagram_fallback(&mut self, id: DatagramId) {
         let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
-        if matches!(attempt.step, Step::Promised(_)) || self.core.now < attempt.until {
+        if matches!(attempt.step, Step::Promised(_)) || self.base.core.now < attempt.until {
             return;
         }
         let (association, peer) = (attempt.association, attempt.destination.ip());
-        let until = self.core.now + PATIENCE_WITH_THE_LIVING;
+        let until = self.base.core.now + PATIENCE_WITH_THE_LIVING;
         if attempt.received != u64::MAX
-            && self.core.packets_received(association) > attempt.received
+            && self.base.core.packets_received(association) > attempt.received
         {
             if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
                 // Once.
                 (attempt.received, attempt.until) = (u64::MAX, until);
             }
-            return self.core.timers.set(until, Timer::DatagramFallback(id));
+            return self.base.core.timers.set(until, Timer::DatagramFallback(id));
         }
-        let (acceptor, mut reason) =
-            (self.associations.acceptor_of(association), FallbackReason::Silent);
-        if !self.associations.is_established(association) {
+        let (acceptor, mut reason) = (self.base.acceptor_of(association), FallbackReason::Silent);
+        if !self.base.is_established(association) {
             reason = acceptor.reason(reason);
-            self.peers.remember_peer(self.core.now, peer, acceptor, reason);
+            self.peers.remember_peer(self.base.core.now, peer, acceptor, reason);
         }
         self.give_up_datagrams(id, reason);
     }
@@ -187,7 +178,7 @@ impl Stack {
         };
         // What was refused for now may be asked for again.
         if reason == FallbackReason::NotAllowed {
-            self.datagrams.services.remember_service(self.core.now, destination, reason);
+            self.datagrams.services.remember_service(self.base.core.now, destination, reason);
             self.datagrams.services.forget_unsaved();
         }
         self.give_up_datagrams(id, reason);
@@ -196,7 +187,7 @@ impl Stack {
     /// The launcher hands over the way to the program's socket.
     pub(crate) fn on_attach_datagrams(&mut self, client: Client, program: Program, fd: OwnedFd) {
         let Some(id) = self.datagrams.clients.get(&client).copied() else {
-            return self.core.count("attaches_too_late");
+            return self.base.core.count("attaches_too_late");
         };
         let Some(attempt) = self.datagrams.attempts.remove(&id) else {
             return self.replace_socket(id, client, program, fd);
@@ -210,7 +201,7 @@ impl Stack {
         debug!(target: log::CONNECTION,
             "datagrams to {destination}: over association {}", association.0);
         let side = Side::Program { client, program };
-        let made = Relay::new(fd, (&self.core.registry, id), side, destination, source);
+        let made = Relay::new(fd, (&self.base.core.registry, id), side, destination, source);
         match made {
             Ok(relay) => {
                 let carrier = flow.map(|flow| (association, flow));
@@ -219,15 +210,10 @@ impl Stack {
             }
             Err(error) => {
                 warn!(target: log::CONNECTION, "datagrams could not be taken over: {error}");
-                self.core.count("attaches_failed");
-                self.core.reply(client.control, Reply::Closed { id: client.id });
+                self.base.core.count("attaches_failed");
+                self.base.core.reply(client.control, Reply::Closed { id: client.id });
                 self.datagrams.clients.remove(&client);
-                crate::datagrams::end::close_flow(
-                    &mut self.core,
-                    &mut self.associations,
-                    association,
-                    flow,
-                );
+                crate::datagrams::end::close_flow(&mut self.base, association, flow);
             }
         }
     }
@@ -237,25 +223,24 @@ impl Stack {
         let Some(relay) = self.datagrams.relays.get(&id) else { return };
         let (destination, source) = (relay.destination, relay.source);
         let side = Side::Program { client, program };
-        let made = Relay::new(fd, (&self.core.registry, id), side, destination, source);
+        let made = Relay::new(fd, (&self.base.core.registry, id), side, destination, source);
         match (made, self.datagrams.relays.get_mut(&id)) {
             (Ok(new), Some(relay)) => (relay.socket, relay.side) = (new.socket, side),
-            _ => self.core.count("attaches_failed"),
+            _ => self.base.core.count("attaches_failed"),
         }
     }
 }
 
 pub(super) fn open_datagrams(
-    core: &Core,
-    associations: &mut Associations,
+    base: &mut Base,
     association: AssociationId,
     destination: SocketAddr,
     source: SocketAddr,
     options: &Options,
 ) -> Result<DatagramFlow, DatagramError> {
-    let lifetime = lifetime(core, options);
+    let lifetime = lifetime(&base.core, options);
     let redundant = options.redundant == Some(true);
-    let opened = associations.with_datagrams(association, |datagrams| {
+    let opened = base.with_datagrams(association, |datagrams| {
         let flow = datagrams.open(destination, source, lifetime)?;
         datagrams.set_redundant(flow, redundant);
         Ok(flow)
@@ -264,12 +249,12 @@ pub(super) fn open_datagrams(
 }
 
 pub(super) fn use_datagrams(
-    associations: &mut Associations,
+    base: &mut Base,
     association: AssociationId,
     flow: DatagramFlow,
     id: DatagramId,
 ) {
-    if let Some(association) = associations.get_mut(&association) {
+    if let Some(association) = base.get_mut(&association) {
         association.datagrams.insert(flow, id);
     }
 }

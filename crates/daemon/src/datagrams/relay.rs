@@ -1,8 +1,8 @@
 //! Datagrams between a local socket and a flow.
 
 use super::DatagramId;
-use crate::associations::Associations;
 use crate::attempt::Client;
+use crate::base::Base;
 use crate::parameters;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -129,15 +129,15 @@ impl Relay {
 
 impl Stack {
     pub(super) fn start_datagrams(&mut self, id: DatagramId, mut relay: Relay) {
-        relay.last = self.core.now;
+        relay.last = self.base.core.now;
         if let Some((association, flow)) = relay.carrier {
-            crate::datagrams::open::use_datagrams(&mut self.associations, association, flow, id);
+            crate::datagrams::open::use_datagrams(&mut self.base, association, flow, id);
         }
         self.datagrams.relays.insert(id, relay);
         self.datagrams.ready.insert(id);
-        self.core.count("datagram_relays_started");
+        self.base.core.count("datagram_relays_started");
         if !std::mem::replace(&mut self.datagrams.watching, true) {
-            self.core.after(super::end::INTERVAL, Timer::Datagrams);
+            self.base.core.after(super::end::INTERVAL, Timer::Datagrams);
         }
     }
 
@@ -160,7 +160,7 @@ impl Stack {
             let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
             match relay.receive(room) {
                 Ok(len) => {
-                    relay.last = self.core.now;
+                    relay.last = self.base.core.now;
                     self.forward_datagram(id, room.get(..len).unwrap_or_default());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -172,13 +172,12 @@ impl Stack {
 
     pub(super) fn forward_datagram(&mut self, id: DatagramId, payload: &[u8]) {
         let Some((association, flow)) = self.carrier_of(id) else {
-            self.core.count("datagrams_without_carrier");
+            self.base.core.count("datagrams_without_carrier");
             return self.give_up_datagrams(id, FallbackReason::AssociationLost);
         };
-        let now = Duration::from_nanos(self.core.now.as_nanos());
-        let sent = self
-            .associations
-            .with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
+        let now = Duration::from_nanos(self.base.core.now.as_nanos());
+        let sent =
+            self.base.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
         if let Some(relay) = self.datagrams.relays.get_mut(&id)
             && sent == Some(Err(DatagramError::TooLong))
         {
@@ -193,23 +192,19 @@ impl Stack {
             return relay.carrier;
         }
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
-        let profile = parameters::profile(&self.core.config, &options);
-        let acceptor = self.core.acceptor_for(destination, &options);
+        let profile = parameters::profile(&self.base.core.config, &options);
+        let acceptor = self.base.core.acceptor_for(destination, &options);
         let from = Some(source.ip());
-        let association = self
-            .associations
-            .association_for(&mut self.core, destination, from, profile, acceptor)
-            .ok()?;
+        let association = self.base.association_for(destination, from, profile, acceptor).ok()?;
         let flow = crate::datagrams::open::open_datagrams(
-            &self.core,
-            &mut self.associations,
+            &mut self.base,
             association,
             destination,
             source,
             &options,
         )
         .ok()?;
-        crate::datagrams::open::use_datagrams(&mut self.associations, association, flow, id);
+        crate::datagrams::open::use_datagrams(&mut self.base, association, flow, id);
         let relay = self.datagrams.relays.get_mut(&id)?;
         relay.carrier = Some((association, flow));
         relay.carrier
@@ -217,7 +212,7 @@ impl Stack {
 
     pub(crate) fn drain_datagram_events(&mut self, id: AssociationId) {
         loop {
-            let association = self.associations.get_mut(&id);
+            let association = self.base.get_mut(&id);
             let datagrams = association.and_then(|one| one.mux.datagrams_mut());
             let Some(event) = datagrams.and_then(Datagrams::poll_event) else { return };
             self.on_datagram_event(id, event);
@@ -230,17 +225,17 @@ impl Stack {
                 self.on_incoming_datagrams(id, flow, destination, source);
             }
             DatagramEvent::Accepted(flow) => {
-                if let Some(user) = datagram_user(&self.associations, id, flow) {
+                if let Some(user) = datagram_user(&self.base, id, flow) {
                     self.promise_datagrams(user, Some(flow));
                 }
             }
             DatagramEvent::Received(flow, payload) => {
-                if let Some(user) = datagram_user(&self.associations, id, flow) {
+                if let Some(user) = datagram_user(&self.base, id, flow) {
                     self.deliver_datagram(user, &payload);
                 }
             }
             DatagramEvent::Unreachable(flow, _) => {
-                if let Some(user) = datagram_user(&self.associations, id, flow) {
+                if let Some(user) = datagram_user(&self.base, id, flow) {
                     self.tell_unreachable(user);
                 }
             }
@@ -249,12 +244,7 @@ impl Stack {
     }
 
     fn on_datagrams_closed(&mut self, id: AssociationId, flow: DatagramFlow, why: Option<Refusal>) {
-        let Some(user) = crate::datagrams::end::forget_datagrams(
-            &mut self.core,
-            &mut self.associations,
-            id,
-            flow,
-        ) else {
+        let Some(user) = crate::datagrams::end::forget_datagrams(&mut self.base, id, flow) else {
             return;
         };
         let relay = self.datagrams.relays.get_mut(&user);
@@ -268,7 +258,7 @@ impl Stack {
 
     fn deliver_datagram(&mut self, id: DatagramId, payload: &[u8]) {
         let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
-        relay.last = self.core.now;
+        relay.last = self.base.core.now;
         match relay.socket.send(payload) {
             Ok(_) => relay.delivered += 1,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -288,7 +278,7 @@ impl Stack {
         let errno = error.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
         match (relay.side, relay.carrier, errno) {
             (Side::Service, Some((association, flow)), Some(errno)) => {
-                self.associations
+                self.base
                     .with_datagrams(association, |datagrams| datagrams.unreachable(flow, errno));
             }
             // Our own doing.
@@ -297,7 +287,7 @@ impl Stack {
             (Side::Program { .. }, _, Some(errno)) if i32::from(errno) == libc::ECONNREFUSED => {
                 self.drop_datagrams(id);
             }
-            _ => self.core.count("datagram_socket_errors"),
+            _ => self.base.core.count("datagram_socket_errors"),
         }
     }
 
@@ -306,8 +296,8 @@ impl Stack {
         let Side::Program { client, program } = relay.side else { return };
         if program.connected && !relay.telling {
             relay.refuse(true);
-            self.core.count("datagrams_unreachable");
-            self.core.reply(client.control, Reply::Unreachable { id: client.id });
+            self.base.core.count("datagrams_unreachable");
+            self.base.core.reply(client.control, Reply::Unreachable { id: client.id });
         }
     }
 
@@ -320,12 +310,8 @@ impl Stack {
     }
 }
 
-fn datagram_user(
-    associations: &Associations,
-    id: AssociationId,
-    flow: DatagramFlow,
-) -> Option<DatagramId> {
-    associations.get(&id)?.datagrams.get(&flow).copied()
+fn datagram_user(base: &Base, id: AssociationId, flow: DatagramFlow) -> Option<DatagramId> {
+    base.get(&id)?.datagrams.get(&flow).copied()
 }
 
 /// Whether `port` is one that programs are given, not one that services have.

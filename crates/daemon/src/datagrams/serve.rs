@@ -6,8 +6,7 @@
 use super::DatagramId;
 use super::relay::{Relay, Side, is_ephemeral};
 use crate::allow::{self, Denied};
-use crate::associations::Associations;
-use crate::core::Core;
+use crate::base::Base;
 use crate::log;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
@@ -28,10 +27,9 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        if !self.core.phase.serves_peers() {
+        if !self.base.core.phase.serves_peers() {
             return refuse_datagrams(
-                &mut self.core,
-                &mut self.associations,
+                &mut self.base,
                 id,
                 flow,
                 Refusal::Busy,
@@ -54,14 +52,7 @@ impl Stack {
                     | Denied::NotCovered
                     | Denied::Form => (Refusal::NotAllowed, "datagrams_denied"),
                 };
-                refuse_datagrams(
-                    &mut self.core,
-                    &mut self.associations,
-                    id,
-                    flow,
-                    refusal,
-                    counter,
-                );
+                refuse_datagrams(&mut self.base, id, flow, refusal, counter);
             }
         }
     }
@@ -73,16 +64,16 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) -> Result<((SocketAddr, SocketAddr), Options), Denied> {
-        if self.core.has_service() {
+        if self.base.core.has_service() {
             return Err(Denied::NotListed);
         }
         let service = self.resolve_local_service(id, Protocol::Udp, destination)?;
-        let locals = self.core.reachable_locals(id, Protocol::Udp, service);
-        let loopback = self.core.config.loopback_paths;
+        let locals = self.base.core.reachable_locals(id, Protocol::Udp, service);
+        let loopback = self.base.core.config.loopback_paths;
         let (service, options) =
-            allow::admit(Protocol::Udp, service, &locals, &self.core.rules, loopback)?;
+            allow::admit(Protocol::Udp, service, &locals, &self.base.core.rules, loopback)?;
         let client =
-            self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
+            self.base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
         Ok(((service, client), options))
     }
 
@@ -93,9 +84,9 @@ impl Stack {
         (service, client): (SocketAddr, SocketAddr),
         options: Options,
     ) {
-        let id = DatagramId(self.core.next_id());
+        let id = DatagramId(self.base.core.next_id());
         let relay = socket_for(service, client.port()).and_then(|fd| {
-            Relay::new(fd, (&self.core.registry, id), Side::Service, service, client)
+            Relay::new(fd, (&self.base.core.registry, id), Side::Service, service, client)
         });
         let relay = match relay {
             Ok(relay) => relay,
@@ -103,8 +94,7 @@ impl Stack {
                 debug!(target: log::CONNECTION, "datagrams to {service}: {error}");
                 let busy = Refusal::Busy;
                 return refuse_datagrams(
-                    &mut self.core,
-                    &mut self.associations,
+                    &mut self.base,
                     association,
                     flow,
                     busy,
@@ -113,7 +103,7 @@ impl Stack {
             }
         };
         let lifetime = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
-        self.associations.with_datagrams(association, |datagrams| {
+        self.base.with_datagrams(association, |datagrams| {
             if let Some(lifetime) = lifetime {
                 datagrams.set_lifetime(flow, lifetime);
             }
@@ -128,15 +118,14 @@ impl Stack {
 }
 
 fn refuse_datagrams(
-    core: &mut Core,
-    associations: &mut Associations,
+    base: &mut Base,
     id: AssociationId,
     flow: DatagramFlow,
     refusal: Refusal,
     counter: &'static str,
 ) {
-    core.count(counter);
-    associations.with_datagrams(id, |datagrams| datagrams.close(flow, Some(refusal)));
+    base.core.count(counter);
+    base.with_datagrams(id, |datagrams| datagrams.close(flow, Some(refusal)));
 }
 
 /// A socket at the service's own address, connected to the service. It has the port of the peer's

@@ -1,8 +1,7 @@
 //! What `manypath status` shows of datagrams.
 
 use crate::association::Association;
-use crate::associations::Associations;
-use crate::core::Core;
+use crate::base::Base;
 use crate::stack::Stack;
 use manypath_control::status::DatagramStatus;
 use std::collections::BTreeMap;
@@ -41,12 +40,9 @@ impl Stack {
 }
 
 /// Counts of all datagrams, of associations that are gone too.
-pub(crate) fn datagram_counters(
-    core: &Core,
-    associations: &Associations,
-) -> BTreeMap<&'static str, u64> {
-    let mut all = core.counters.past_datagrams().clone();
-    let carrying = associations.values().filter_map(|one| one.mux.datagrams());
+pub(crate) fn datagram_counters(base: &Base) -> BTreeMap<&'static str, u64> {
+    let mut all = base.core.counters.past_datagrams().clone();
+    let carrying = base.values().filter_map(|one| one.mux.datagrams());
     for (name, count) in carrying.flat_map(|datagrams| datagrams.counters().entries()) {
         *all.entry(name).or_default() += count;
     }

@@ -103,19 +103,19 @@ impl Stack {
                 // Who has gone meanwhile is no reason to stop.
                 Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Some(Err(error)) => {
-                    self.core.count("clients_not_taken_in");
+                    self.base.core.count("clients_not_taken_in");
                     warn!(target: log::CONNECTION, "cannot accept a TCP client yet: {error}");
-                    return self.core.after(ACCEPT_PAUSE, Timer::Callers);
+                    return self.base.core.after(ACCEPT_PAUSE, Timer::Callers);
                 }
             }
         }
-        self.core.timers.set(self.core.now, Timer::Callers);
+        self.base.core.timers.set(self.base.core.now, Timer::Callers);
     }
 
     fn on_caller(&mut self, fd: OwnedFd, client: SocketAddr) {
         let client = crate::allow::canonical(client);
-        let limit = self.core.config.gateway.as_ref().map_or(0, |gateway| gateway.max_clients);
-        let refused = if !self.core.phase.takes_work() {
+        let limit = self.base.core.config.gateway.as_ref().map_or(0, |gateway| gateway.max_clients);
+        let refused = if !self.base.core.phase.takes_work() {
             Some("clients_refused_ending")
         } else if self.relays.len() + self.callers.len() >= limit {
             Some("clients_refused_too_many")
@@ -123,22 +123,22 @@ impl Stack {
             None
         };
         if let Some(counter) = refused {
-            self.core.count(counter);
+            self.base.core.count(counter);
             debug!(target: log::CONNECTION, "TCP client {client}: {counter}");
             // Closing it is a reset then.
             let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
             return;
         }
-        let id = RelayId(self.core.next_id());
-        match Socket::towards(client, fd, &self.core.registry, Source::Caller(id.0).token()) {
+        let id = RelayId(self.base.core.next_id());
+        match Socket::towards(client, fd, &self.base.core.registry, Source::Caller(id.0).token()) {
             Ok(socket) => {
                 let caller = Caller { client, socket, tried: 0, trying: None };
                 self.callers.waiting.insert(id, caller);
-                self.core.count("clients_taken_in");
+                self.base.core.count("clients_taken_in");
                 self.call(id);
             }
             Err(error) => {
-                self.core.count("clients_not_taken_in");
+                self.base.core.count("clients_not_taken_in");
                 warn!(target: log::CONNECTION, "TCP client {client}: {error}");
             }
         }
@@ -147,12 +147,12 @@ impl Stack {
     /// Begins an association for a client, with the next address of the server; none is left: the
     /// client is reset.
     fn call(&mut self, id: RelayId) {
-        let Some(gateway) = &self.core.config.gateway else { return };
+        let Some(gateway) = &self.base.core.config.gateway else { return };
         let Way::ToSctp { peers, port, .. } = &gateway.way else { return };
-        let (peers, port, profile) = (peers.clone(), *port, self.core.config.profile);
+        let (peers, port, profile) = (peers.clone(), *port, self.base.core.config.profile);
         loop {
             let Some(caller) = self.callers.waiting.get_mut(&id) else { return };
-            if caller.tried == peers.len() || !self.core.phase.takes_work() {
+            if caller.tried == peers.len() || !self.base.core.phase.takes_work() {
                 return self.give_up_call(id);
             }
             let peer = peers[(self.callers.preferred + caller.tried) % peers.len()];
@@ -160,9 +160,9 @@ impl Stack {
             let destination = SocketAddr::new(peer, port);
             let open =
                 Open { destination, source: Some(caller.client), blocking: true, waiting: false };
-            match self.associations.begin_direct(&mut self.core, &open, profile, Acceptor::Anyone) {
+            match self.base.begin_direct(&open, profile, Acceptor::Anyone) {
                 Ok((association, flow)) => {
-                    self.associations.set_flow_use(association, flow, FlowUse::Caller(id));
+                    self.base.set_flow_use(association, flow, FlowUse::Caller(id));
                     if let Some(caller) = self.callers.waiting.get_mut(&id) {
                         caller.trying = Some((association, flow));
                     }
@@ -177,15 +177,15 @@ impl Stack {
 
     fn give_up_call(&mut self, id: RelayId) {
         let Some(caller) = self.callers.waiting.remove(&id) else { return };
-        self.core.count("clients_reset_without_server");
+        self.base.core.count("clients_reset_without_server");
         warn!(target: log::CONNECTION, "TCP client {}: reset: no SCTP server", caller.client);
-        caller.socket.reset(&self.core.registry);
+        caller.socket.reset(&self.base.core.registry);
     }
 
     /// The association that a client waits for could not be.
     pub(crate) fn on_call_lost(&mut self, id: RelayId, reason: FallbackReason) {
         debug!(target: log::CONNECTION, "association for a TCP client: {reason}");
-        self.core.count("calls_failed");
+        self.base.core.count("calls_failed");
         if let Some(caller) = self.callers.waiting.get_mut(&id) {
             caller.trying = None;
         }
@@ -200,14 +200,16 @@ impl Stack {
         flow: FlowId,
     ) {
         let Some(mut caller) = self.callers.waiting.remove(&id) else { return };
-        if let Err(error) = caller.socket.rename(&self.core.registry, Source::Relay(id.0).token()) {
+        if let Err(error) =
+            caller.socket.rename(&self.base.core.registry, Source::Relay(id.0).token())
+        {
             warn!(target: log::CONNECTION, "TCP client {}: {error}", caller.client);
-            self.core.count("clients_not_taken_in");
-            caller.socket.reset(&self.core.registry);
-            return self.associations.reset_flow(&mut self.core, association, flow);
+            self.base.core.count("clients_not_taken_in");
+            caller.socket.reset(&self.base.core.registry);
+            return self.base.reset_flow(association, flow);
         }
         let Some(Way::ToSctp { peers, port, .. }) =
-            self.core.config.gateway.as_ref().map(|gateway| &gateway.way)
+            self.base.core.config.gateway.as_ref().map(|gateway| &gateway.way)
         else {
             return;
         };
@@ -225,18 +227,18 @@ impl Stack {
             return;
         }
         let Some(caller) = self.callers.waiting.remove(&id) else { return };
-        self.core.count("clients_gone_before_the_server_answered");
-        caller.socket.reset(&self.core.registry);
+        self.base.core.count("clients_gone_before_the_server_answered");
+        caller.socket.reset(&self.base.core.registry);
         if let Some((association, flow)) = caller.trying {
-            self.associations.reset_flow(&mut self.core, association, flow);
+            self.base.reset_flow(association, flow);
         }
     }
 
     /// Resets clients that still wait.
     pub(crate) fn end_callers(&mut self) {
         for caller in std::mem::take(&mut self.callers.waiting).into_values() {
-            self.core.count("clients_refused_ending");
-            caller.socket.reset(&self.core.registry);
+            self.base.core.count("clients_refused_ending");
+            caller.socket.reset(&self.base.core.registry);
         }
     }
 }

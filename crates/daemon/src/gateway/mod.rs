@@ -116,12 +116,12 @@ impl Gateway {
 impl Stack {
     /// Begins what a gateway does besides accepting associations.
     pub(crate) fn begin_gateway(&mut self) -> std::io::Result<()> {
-        let Some(gateway) = &self.core.config.gateway else { return Ok(()) };
+        let Some(gateway) = &self.base.core.config.gateway else { return Ok(()) };
         if let Way::ToSctp { listen, .. } = &gateway.way {
-            self.callers = Callers::listen(listen, &self.core.registry)?;
+            self.callers = Callers::listen(listen, &self.base.core.registry)?;
             tracing::info!(target: crate::log::STACK, "{gateway}");
         }
-        crate::gateway::status_line::plan_status_line(&mut self.core);
+        crate::gateway::status_line::plan_status_line(&mut self.base.core);
         Ok(())
     }
 

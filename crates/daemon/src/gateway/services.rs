@@ -35,34 +35,27 @@ impl Stack {
         source: SocketAddr,
         failed: Option<SocketAddr>,
     ) -> bool {
-        let all = self.core.services().to_vec();
+        let all = self.base.core.services().to_vec();
         let after = |failed| all.iter().position(|one| *one == failed).map(|at| at + 1);
         let first = failed.map_or(Some(0), after).unwrap_or(all.len());
         for (number, address) in all.iter().enumerate().skip(first) {
-            let Some(client) = self.core.verified_peer(association, *address, source) else {
+            let Some(client) = self.base.core.verified_peer(association, *address, source) else {
                 let why = Denied::NoClientAddress.counter();
-                self.associations.refuse(&mut self.core, association, flow, Refusal::Busy, why);
+                self.base.refuse(association, flow, Refusal::Busy, why);
                 return true;
             };
             match dial::connect(None, *address, false) {
                 Ok(fd) => {
-                    let dial = DialId(self.core.next_id());
+                    let dial = DialId(self.base.core.next_id());
                     let ends = (client, *address);
                     self.start_dial(dial, association, flow, ends, Options::default(), fd);
                     return true;
                 }
                 Err(error) if number + 1 == all.len() => {
-                    crate::dial::refuse_dial(
-                        &mut self.core,
-                        &mut self.associations,
-                        association,
-                        flow,
-                        *address,
-                        &error,
-                    );
+                    crate::dial::refuse_dial(&mut self.base, association, flow, *address, &error);
                     return true;
                 }
-                Err(_) => self.core.count("dials_tried_elsewhere"),
+                Err(_) => self.base.core.count("dials_tried_elsewhere"),
             }
         }
         false

@@ -47,19 +47,19 @@ struct StatusLine {
 impl Stack {
     pub(crate) fn on_status_line_timer(&mut self) {
         self.print_status_line();
-        plan_status_line(&mut self.core);
+        plan_status_line(&mut self.base.core);
     }
 
     /// Prints a line, if lines are wanted. Who does not read them misses them.
     pub(crate) fn print_status_line(&mut self) {
         let wanted =
-            self.core.config.gateway.as_ref().is_some_and(|one| one.status_every.is_some());
+            self.base.core.config.gateway.as_ref().is_some_and(|one| one.status_every.is_some());
         let Some(line) = self.status_line().filter(|_| wanted) else { return };
         let Ok(mut text) = serde_json::to_string(&line) else { return };
         text.push('\n');
         let printer = self.printer.take().or_else(|| Printer::start().ok());
         if !printer.as_ref().is_some_and(|printer| printer.print(text)) {
-            self.core.count("status_lines_lost");
+            self.base.core.count("status_lines_lost");
         }
         self.printer = printer;
     }
@@ -68,23 +68,23 @@ impl Stack {
     pub(crate) fn print_last_status_line(&mut self) {
         self.print_status_line();
         if self.printer.take().is_some_and(|printer| !printer.finish()) {
-            self.core.count("status_lines_lost");
+            self.base.core.count("status_lines_lost");
         }
     }
 
     fn status_line(&self) -> Option<StatusLine> {
-        let gateway = self.core.config.gateway.as_ref()?.to_string();
-        let statuses = self.associations.ids().into_iter().filter_map(|id| self.core.status_of(id));
+        let gateway = self.base.core.config.gateway.as_ref()?.to_string();
+        let statuses = self.base.ids().into_iter().filter_map(|id| self.base.core.status_of(id));
         let statuses: Vec<_> = statuses.collect();
         let paths = statuses.iter().flat_map(|status| &status.paths);
         let (active, others): (Vec<_>, Vec<_>) =
             paths.partition(|path| path.state == PathState::Active);
         let mut totals = self.totals;
         self.relays.values().for_each(|relay| totals.add(relay.bytes()));
-        let mut counters = crate::status::all_counters(&self.core, &self.associations);
+        let mut counters = crate::status::all_counters(&self.base);
         counters.retain(|_, count| *count > 0);
         Some(StatusLine {
-            uptime_ms: self.core.age(manypath_engine::Instant::ZERO),
+            uptime_ms: self.base.core.age(manypath_engine::Instant::ZERO),
             gateway,
             connections: self.relays.len(),
             connecting: self.callers.len() + self.dials.len(),
@@ -95,7 +95,7 @@ impl Stack {
             bytes_to_tcp: totals.to_tcp,
             waiting_for_sctp: statuses.iter().map(|one| one.unsent as u64).sum(),
             waiting_for_tcp: self.relays.values().map(|relay| relay.pending() as u64).sum(),
-            ending: !self.core.phase.takes_work(),
+            ending: !self.base.core.phase.takes_work(),
             counters,
         })
     }

@@ -3,7 +3,7 @@
 use super::Led;
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::connection::RelayEnd;
 use crate::core::Core;
 use crate::dial::{self, Incoming};
@@ -68,38 +68,21 @@ impl Stack {
         match self.judge(&incoming) {
             Ok(Verdict::Covered { launchers, inodes, client, options }) => {
                 self.listeners.count_led(&inodes);
-                match announce_client(
-                    &mut self.core,
-                    &self.associations,
-                    &incoming,
-                    client,
-                    launchers,
-                    options,
-                ) {
-                    Ok(injection) if all_know_of(&self.core, &injection) => self.inject(injection),
+                match announce_client(&mut self.base, &incoming, client, launchers, options) {
+                    Ok(injection) if all_know_of(&self.base.core, &injection) => {
+                        self.inject(injection)
+                    }
                     Ok(injection) => self.delay(injection),
-                    Err(error) => crate::dial::refuse_dial(
-                        &mut self.core,
-                        &mut self.associations,
-                        id,
-                        flow,
-                        service,
-                        &error,
-                    ),
+                    Err(error) => {
+                        crate::dial::refuse_dial(&mut self.base, id, flow, service, &error)
+                    }
                 }
             }
             Ok(Verdict::Dial { client, options }) => self.dial(id, flow, service, client, options),
             Ok(Verdict::Nobody) => {
                 self.forget_closed_listeners();
                 let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
-                crate::dial::refuse_dial(
-                    &mut self.core,
-                    &mut self.associations,
-                    id,
-                    flow,
-                    service,
-                    &refused,
-                );
+                crate::dial::refuse_dial(&mut self.base, id, flow, service, &refused);
             }
             Err(denied) => self.deny(incoming, denied),
         }
@@ -107,27 +90,28 @@ impl Stack {
 
     fn judge(&mut self, incoming: &Incoming) -> Result<Verdict, Denied> {
         let Incoming { association: id, destination: service, source, .. } = *incoming;
-        let loopback = self.core.config.loopback_paths;
-        let locals = self.core.reachable_locals(id, Protocol::Tcp, service);
+        let loopback = self.base.core.config.loopback_paths;
+        let locals = self.base.core.reachable_locals(id, Protocol::Tcp, service);
         allow::check_address(service.ip(), &locals, loopback)?;
-        let (policy, options) = self.core.rules.listener(service);
+        let (policy, options) = self.base.core.rules.listener(service);
         if policy == Policy::Disable {
             return Err(Denied::NotListed);
         }
-        if !crate::dial::is_form_open(&self.core, &self.associations, id, &options) {
+        if !crate::dial::is_form_open(&self.base, id, &options) {
             return Err(Denied::Form);
         }
-        let found = self.listeners.table.matching_listeners(self.core.now, service);
+        let found = self.listeners.table.matching_listeners(self.base.core.now, service);
         let inodes = found.ok_or(Denied::NotCovered)?;
         if inodes.is_empty() {
             return Ok(Verdict::Nobody);
         }
-        let client = self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+        let client =
+            self.base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
         if let Some(launchers) = self.listeners.launchers_of(&inodes) {
             return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
         }
-        match allow::open_service(Protocol::Tcp, service, &self.core.rules) {
-            Some(options) if !self.core.config.door => {
+        match allow::open_service(Protocol::Tcp, service, &self.base.core.rules) {
+            Some(options) if !self.base.core.config.door => {
                 Ok(Verdict::Dial { client: client?, options })
             }
             Some(_) | None => Err(Denied::NotCovered),
@@ -138,10 +122,10 @@ impl Stack {
     fn inject(&mut self, injection: Injection) {
         let Injection { association, flow, from, to, client, options, socket, launchers, .. } =
             injection;
-        let known = self.associations.get(&association);
+        let known = self.base.get(&association);
         if known.is_none_or(|known| known.mux.status(flow).is_none()) {
-            self.core.count("dials_dropped");
-            return tell_left(&mut self.core, &launchers, from, to);
+            self.base.core.count("dials_dropped");
+            return tell_left(&mut self.base.core, &launchers, from, to);
         }
         let connected = own_address(&socket).and_then(|from| {
             dial::begin(&socket, to)?;
@@ -149,53 +133,35 @@ impl Stack {
         });
         match connected {
             Ok(from) => {
-                let id = DialId(self.core.next_id());
+                let id = DialId(self.base.core.next_id());
                 self.listeners.add_led(id.0, Led { from, to, launchers });
                 self.start_dial(id, association, flow, (client, to), options, socket.into());
             }
             Err(error) => {
-                tell_left(&mut self.core, &launchers, from, to);
-                crate::dial::refuse_dial(
-                    &mut self.core,
-                    &mut self.associations,
-                    association,
-                    flow,
-                    to,
-                    &error,
-                );
+                tell_left(&mut self.base.core, &launchers, from, to);
+                crate::dial::refuse_dial(&mut self.base, association, flow, to, &error);
             }
         }
     }
 
     fn delay(&mut self, injection: Injection) {
         if self.is_room_to_delay(injection.peer) {
-            self.core.timers.set(injection.until, Timer::Delayed);
+            self.base.core.timers.set(injection.until, Timer::Delayed);
             return self.listeners.delayed.push_back(injection);
         }
-        tell_left(&mut self.core, &injection.launchers, injection.from, injection.to);
-        crate::waiting::refuse_to_wait(
-            &mut self.core,
-            &mut self.associations,
-            injection.association,
-            injection.flow,
-        );
+        tell_left(&mut self.base.core, &injection.launchers, injection.from, injection.to);
+        crate::waiting::refuse_to_wait(&mut self.base, injection.association, injection.flow);
     }
 
     /// Gives up the connections of which a launcher takes no note.
     pub(crate) fn give_up_delayed(&mut self) {
-        let now = self.core.now;
+        let now = self.base.core.now;
         let all = std::mem::take(&mut self.listeners.delayed);
         let (late, waiting): (VecDeque<_>, _) = all.into_iter().partition(|one| now >= one.until);
         self.listeners.delayed = waiting;
         for Injection { association, flow, launchers, from, to, .. } in late {
-            tell_left(&mut self.core, &launchers, from, to);
-            self.associations.refuse(
-                &mut self.core,
-                association,
-                flow,
-                Refusal::Busy,
-                "dial_denied_launcher_silent",
-            );
+            tell_left(&mut self.base.core, &launchers, from, to);
+            self.base.refuse(association, flow, Refusal::Busy, "dial_denied_launcher_silent");
         }
     }
 
@@ -210,14 +176,8 @@ impl Stack {
     fn drop_led(&mut self, redirector: u64) {
         for injection in self.listeners.take_delayed(redirector) {
             let (id, flow) = (injection.association, injection.flow);
-            tell_left(&mut self.core, &injection.launchers, injection.from, injection.to);
-            self.associations.refuse(
-                &mut self.core,
-                id,
-                flow,
-                Refusal::NotAllowed,
-                Denied::NotCovered.counter(),
-            );
+            tell_left(&mut self.base.core, &injection.launchers, injection.from, injection.to);
+            self.base.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
         }
         for relay in self.listeners.led_by(redirector) {
             if self.dials.contains_key(&DialId(relay)) {
@@ -231,7 +191,7 @@ impl Stack {
     /// Makes the connections whose launchers have heard of them by now.
     pub(crate) fn inject_delayed(&mut self) {
         for injection in std::mem::take(&mut self.listeners.delayed) {
-            if all_know_of(&self.core, &injection) {
+            if all_know_of(&self.base.core, &injection) {
                 self.inject(injection);
             } else {
                 self.listeners.delayed.push_back(injection);
@@ -242,14 +202,13 @@ impl Stack {
     /// A connection that was led to a listener is over, or has not come about.
     pub(crate) fn on_led_over(&mut self, relay: RelayId) {
         let Some(led) = self.listeners.remove_led(relay.0) else { return };
-        tell_left(&mut self.core, &led.launchers, led.from, led.to);
+        tell_left(&mut self.base.core, &led.launchers, led.from, led.to);
     }
 }
 
 /// Tells launchers for whom a connection is going to stand.
 fn announce_client(
-    core: &mut Core,
-    associations: &Associations,
+    base: &mut Base,
     incoming: &Incoming,
     client: SocketAddr,
     launchers: Vec<u64>,
@@ -260,17 +219,17 @@ fn announce_client(
     let socket = dial::exclusive_socket(to)?;
     let from = own_address(&socket)?;
     let client = with_port(client, from);
-    let redirectors = core.control.redirectors();
+    let redirectors = base.core.control.redirectors();
     let unaware = launchers.iter().filter(|one| redirectors.contains(one));
     let unaware: Vec<u64> = unaware.copied().collect();
-    let way = associations.way_of_flow(core, association, flow);
+    let way = base.way_of_flow(association, flow);
     for launcher in &unaware {
-        core.reply(*launcher, Reply::WayFrom { from, to, way });
+        base.core.reply(*launcher, Reply::WayFrom { from, to, way });
     }
     for launcher in &launchers {
-        core.reply(*launcher, Reply::Arriving { from, to, client });
+        base.core.reply(*launcher, Reply::Arriving { from, to, client });
     }
-    let (peer, until) = (core.peer_ip(association), core.now + LIMIT);
+    let (peer, until) = (base.core.peer_ip(association), base.core.now + LIMIT);
     Ok(Injection {
         association,
         unaware,

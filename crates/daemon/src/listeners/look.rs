@@ -32,42 +32,40 @@ impl Stack {
     /// vouches for a socket that could get its connection.
     pub(crate) fn look_first(&mut self, incoming: Incoming) -> bool {
         let service = incoming.destination;
-        let asked = self.core.control.redirectors();
-        if asked.is_empty() || !may_lead(&self.core, service) {
+        let asked = self.base.core.control.redirectors();
+        if asked.is_empty() || !may_lead(&self.base.core, service) {
             return false;
         }
-        let found =
-            self.listeners.table.matching_listeners(self.core.now, service).unwrap_or_default();
+        let found = self
+            .listeners
+            .table
+            .matching_listeners(self.base.core.now, service)
+            .unwrap_or_default();
         if found.iter().all(|inode| self.listeners.knows(*inode)) {
             return false;
         }
-        let peer = self.core.peer_ip(incoming.association);
+        let peer = self.base.core.peer_ip(incoming.association);
         if !self.is_room_to_wait(peer) {
-            crate::waiting::refuse_to_wait(
-                &mut self.core,
-                &mut self.associations,
-                incoming.association,
-                incoming.flow,
-            );
+            crate::waiting::refuse_to_wait(&mut self.base, incoming.association, incoming.flow);
             return true;
         }
-        self.core.count("listeners_looked_for");
-        let (id, until) = (self.core.next_id(), self.core.now + LIMIT);
+        self.base.core.count("listeners_looked_for");
+        let (id, until) = (self.base.core.next_id(), self.base.core.now + LIMIT);
         for redirector in &asked {
-            self.core.reply(*redirector, Reply::Look { id });
+            self.base.core.reply(*redirector, Reply::Look { id });
         }
-        self.core.timers.set(until, Timer::Look);
+        self.base.core.timers.set(until, Timer::Look);
         self.listeners.looks.push(Look { id, until, incoming, peer, asked });
         true
     }
 
     /// When the kernel's table may be read to answer a flow, if it must be read and not now.
     pub(crate) fn next_look_at_the_table(&self, incoming: &Incoming) -> Option<Instant> {
-        let at = self.listeners.table.next_reading(self.core.now)?;
+        let at = self.listeners.table.next_reading(self.base.core.now)?;
         let service = allow::canonical(incoming.destination);
-        let needed = !self.core.control.redirectors().is_empty()
+        let needed = !self.base.core.control.redirectors().is_empty()
             || self.listeners.concern(service)
-            || !self.core.locals.is_own(service.ip());
+            || !self.base.core.locals.is_own(service.ip());
         needed.then_some(at)
     }
 
@@ -89,13 +87,13 @@ impl Stack {
 
     /// Answers the flows for which everybody has looked, or had the time to.
     pub(crate) fn answer_looked(&mut self) {
-        let now = self.core.now;
+        let now = self.base.core.now;
         let over = |look: &Look| look.asked.is_empty() || now >= look.until;
         let looks = std::mem::take(&mut self.listeners.looks);
         let (over, waiting): (Vec<_>, Vec<_>) = looks.into_iter().partition(over);
         self.listeners.looks = waiting;
         for Look { incoming, .. } in over {
-            if crate::waiting::is_still_asked(&mut self.core, &self.associations, &incoming) {
+            if crate::waiting::is_still_asked(&mut self.base, &incoming) {
                 self.answer_incoming(incoming);
             }
         }
@@ -104,10 +102,10 @@ impl Stack {
     /// Whether a socket of programs in a cgroup may listen there some day. A peer that hears that the service
     /// is out of reach would not ask again for a while.
     pub(crate) fn may_listen_later(&mut self, service: SocketAddr) -> bool {
-        if self.core.control.redirectors().is_empty() || !may_lead(&self.core, service) {
+        if self.base.core.control.redirectors().is_empty() || !may_lead(&self.base.core, service) {
             return false;
         }
-        let found = self.listeners.table.matching_listeners(self.core.now, service);
+        let found = self.listeners.table.matching_listeners(self.base.core.now, service);
         found.is_some_and(|found| found.is_empty())
     }
 }

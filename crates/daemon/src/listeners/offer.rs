@@ -21,9 +21,9 @@ impl Stack {
     /// A launcher announces a listener.
     pub(crate) fn on_listen(&mut self, id: ListenerId, listener: Listener) {
         if let Err((why, retry)) = self.try_to_offer(&listener) {
-            self.core.count("listeners_not_offered");
+            self.base.core.count("listeners_not_offered");
             info!(target: log::STACK, "listener {} of {}: {why}", listener.addr, listener.program);
-            return self.core.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
+            return self.base.core.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
         }
         let offered = self.may_reach(&listener);
         let word = if offered { "open to peers" } else { "closed by a rule" };
@@ -35,16 +35,16 @@ impl Stack {
             true => Reply::Offered { id: id.id },
             false => Reply::NotOffered { id: id.id, why: "a rule".to_owned(), retry: false },
         };
-        self.core.reply(id.control, reply);
+        self.base.core.reply(id.control, reply);
     }
 
     /// Programs may listen at any time: peers are to find this stack before.
     pub(crate) fn on_expect(&mut self, id: ListenerId) {
-        let reply = match self.try_to_serve(self.core.rules.may_offer_some()) {
+        let reply = match self.try_to_serve(self.base.core.rules.may_offer_some()) {
             Ok(()) => Reply::Offered { id: id.id },
             Err((why, retry)) => Reply::NotOffered { id: id.id, why, retry },
         };
-        self.core.reply(id.control, reply);
+        self.base.core.reply(id.control, reply);
     }
 
     fn try_to_offer(&mut self, listener: &Listener) -> Result<(), (String, bool)> {
@@ -57,18 +57,18 @@ impl Stack {
     /// Is there for peers, if that is `wanted`. The reason against it, and whether another stack, or this
     /// one later, may do it.
     fn try_to_serve(&mut self, wanted: bool) -> Result<(), (String, bool)> {
-        if !self.core.config.accept {
+        if !self.base.core.config.accept {
             return Err(("this stack does not serve".to_owned(), true));
         }
-        if self.core.config.loops() > 1 {
+        if self.base.core.config.loops() > 1 {
             let why = "the server has several engine loops: start it without --loops";
             return Err((why.to_owned(), false));
         }
-        resume(&mut self.core);
-        if !self.core.phase.takes_work() {
+        resume(&mut self.base.core);
+        if !self.base.core.phase.takes_work() {
             return Err(("the stack that serves is ending".to_owned(), true));
         }
-        if self.core.locals.is_open() || !wanted {
+        if self.base.core.locals.is_open() || !wanted {
             return Ok(());
         }
         self.open_sockets().map_err(|error| {
@@ -80,25 +80,25 @@ impl Stack {
     /// Lets launchers find this stack by the UDP port that it owns.
     pub(crate) fn name_door(&mut self) {
         let (Some(directory), Ok(namespace)) =
-            (&self.core.config.runtime_dir, runtime::network_namespace())
+            (&self.base.core.config.runtime_dir, runtime::network_namespace())
         else {
             return;
         };
-        let (port, index) = (self.core.config.udp_port, self.core.config.loop_index());
+        let (port, index) = (self.base.core.config.udp_port, self.base.core.config.loop_index());
         let path = runtime::loop_door_path(directory, namespace, port, index);
-        if let Err(error) = self.core.control.open_door(&path, &self.core.registry) {
+        if let Err(error) = self.base.core.control.open_door(&path, &self.base.core.registry) {
             // The one before us is just ending, or another stack serves other addresses.
-            self.core.count("doors_not_named");
+            self.base.core.count("doors_not_named");
             debug!(target: log::STACK, "{}: {error}", path.display());
             self.watch_listeners();
         }
-        self.core.name_for_programs();
+        self.base.core.name_for_programs();
     }
 
     /// Whether peers can reach the listener, as far as that does not depend on the address that
     /// they use.
     pub(crate) fn may_reach(&self, listener: &Listener) -> bool {
-        self.core.rules.may_offer(listener.addr)
+        self.base.core.rules.may_offer(listener.addr)
     }
 
     /// The ports of listeners that native programs may reach as far as that does not depend on the
@@ -112,7 +112,7 @@ impl Stack {
     /// The launcher cannot vouch for it any more.
     pub(crate) fn on_withdraw(&mut self, id: ListenerId) {
         if self.listeners.known.remove(&id).is_some() {
-            self.core.count("listeners_withdrawn");
+            self.base.core.count("listeners_withdrawn");
             self.listen_direct();
         }
     }
@@ -125,7 +125,7 @@ impl Stack {
 
     fn watch_listeners(&mut self) {
         if !std::mem::replace(&mut self.listeners.watched, true) {
-            self.core.after(WATCH_INTERVAL, Timer::Listeners);
+            self.base.core.after(WATCH_INTERVAL, Timer::Listeners);
         }
     }
 
@@ -133,8 +133,8 @@ impl Stack {
     pub(crate) fn on_listeners_timer(&mut self) {
         self.listeners.watched = false;
         self.forget_closed_listeners();
-        let is_served = self.core.config.accept && self.core.locals.is_open();
-        if is_served && !self.core.control.has_door() && !self.succession.has_begun() {
+        let is_served = self.base.core.config.accept && self.base.core.locals.is_open();
+        if is_served && !self.base.core.control.has_door() && !self.succession.has_begun() {
             self.name_door();
         }
         if !self.listeners.known.is_empty() {
@@ -143,8 +143,8 @@ impl Stack {
     }
 
     pub(super) fn forget_closed_listeners(&mut self) {
-        let Some(living) = self.listeners.table.inodes(self.core.now) else {
-            return self.core.count("listener_tables_unreadable");
+        let Some(living) = self.listeners.table.inodes(self.base.core.now) else {
+            return self.base.core.count("listener_tables_unreadable");
         };
         let gone = |(id, known): (&ListenerId, &Known)| {
             (!living.contains(&known.listener.inode)).then_some(*id)
@@ -155,7 +155,7 @@ impl Stack {
         }
         for id in gone {
             self.listeners.known.remove(&id);
-            self.core.reply(id.control, Reply::Gone { id: id.id });
+            self.base.core.reply(id.control, Reply::Gone { id: id.id });
         }
         self.listen_direct();
     }
@@ -163,11 +163,11 @@ impl Stack {
     /// After a change of the rules: the door is opened for listeners that are open now.
     pub(crate) fn review_listeners(&mut self) {
         let wanted = self.listeners.known.values().any(|known| self.may_reach(&known.listener));
-        if !wanted || self.core.locals.is_open() {
+        if !wanted || self.base.core.locals.is_open() {
             return;
         }
         if let Err(error) = self.open_sockets() {
-            self.core.count("doors_not_opened");
+            self.base.core.count("doors_not_opened");
             warn!(target: log::STACK, "listening sockets stay plain TCP: {error}");
         }
     }

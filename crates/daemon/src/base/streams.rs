@@ -5,8 +5,7 @@
 //! limited for all associations together, because a stream that was used once occupies memory until its association ends.
 
 use crate::association::Setup;
-use crate::associations::Associations;
-use crate::core::Core;
+use crate::base::Base;
 use crate::parameters::STREAMS;
 use manypath_engine::{
     AssociationId, Duration, Instant, ReconfigurationError, ReconfigurationOutcome,
@@ -33,11 +32,11 @@ pub(crate) struct Streams {
     not_before: Option<Instant>,
 }
 
-impl Associations {
+impl Base {
     /// Asks for more streams if connections may need them soon.
-    pub(crate) fn extend_streams(&mut self, core: &mut Core, id: AssociationId) {
-        let now = core.now;
-        let Some(association) = self.get_mut(&id) else { return };
+    pub(crate) fn extend_streams(&mut self, id: AssociationId) {
+        let now = self.core.now;
+        let Some(association) = self.all.get_mut(&id) else { return };
         let Some((streams, used)) = association.mux.use_of_streams() else { return };
         let all = association.streams.saturating_add(association.added.added);
         let more = all.saturating_mul(3).min(MAX_STREAMS.saturating_sub(all));
@@ -46,12 +45,12 @@ impl Associations {
         if waits || idle || more == 0 {
             return;
         }
-        let asked = core.driver.endpoint_mut().add_streams(now, id, more, more);
+        let asked = self.core.driver.endpoint_mut().add_streams(now, id, more, more);
         match asked {
             Ok(()) => association.added.asked = Some(all + more),
             Err(error) => {
                 association.added.not_before = Some(now + PAUSE);
-                core.count(match error {
+                self.core.count(match error {
                     ReconfigurationError::NotSupported => "stream_additions_unsupported",
                     ReconfigurationError::NotEstablished
                     | ReconfigurationError::InProgress
@@ -64,47 +63,46 @@ impl Associations {
     /// Streams were added in one direction or both, by whichever side, or the peer has refused to.
     pub(crate) fn on_streams_added(
         &mut self,
-        core: &mut Core,
         id: AssociationId,
         outcome: ReconfigurationOutcome,
         (outbound, inbound): (u16, u16),
     ) {
         let others = added_streams(self) <= MAX_ADDED;
-        let now = core.now;
-        let Some(association) = self.get_mut(&id) else { return };
+        let now = self.core.now;
+        let Some(association) = self.all.get_mut(&id) else { return };
         // The peer uses a stream when it has both directions; our answers on it wait for ours.
         let all = if association.is_ours() { outbound.min(inbound) } else { inbound };
         let added = all.saturating_sub(association.streams);
         if outcome != ReconfigurationOutcome::Performed {
             association.added.asked = None;
             association.added.not_before = Some(now + PAUSE);
-            return core.count("stream_additions_denied");
+            return self.core.count("stream_additions_denied");
         }
         if added > association.added.added && (association.is_ours() || others) {
             association.added.added = added;
             association.mux.add_streams(association.streams, all);
             association.added.asked = association.added.asked.filter(|asked| *asked > all);
-            core.count("stream_additions");
+            self.core.count("stream_additions");
         }
         self.touch(id);
-        self.limit_added_streams(core);
+        self.limit_added_streams();
     }
 
     /// Whether the association has streams in one direction that it did not have at its beginning: those of the other
     /// one may follow.
     pub(crate) fn has_added_streams(&self, id: AssociationId) -> bool {
-        self.get(&id).is_some_and(|association| association.added.added > 0)
+        self.all.get(&id).is_some_and(|association| association.added.added > 0)
     }
 
     /// Lets peers add streams as long as there are not too many.
-    pub(crate) fn limit_added_streams(&self, core: &mut Core) {
+    pub(crate) fn limit_added_streams(&mut self) {
         let accept = added_streams(self) < MAX_ADDED;
-        core.driver.endpoint_mut().configure(|engine| engine.accept_added_streams = accept);
+        self.core.driver.endpoint_mut().configure(|engine| engine.accept_added_streams = accept);
     }
 }
 
-fn added_streams(associations: &Associations) -> usize {
-    associations.values().map(|association| usize::from(association.added.added)).sum()
+fn added_streams(base: &Base) -> usize {
+    base.values().map(|association| usize::from(association.added.added)).sum()
 }
 
 const _: () = assert!(STREAMS < MAX_STREAMS && (MAX_STREAMS as usize) < MAX_ADDED);

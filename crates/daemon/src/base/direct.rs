@@ -8,10 +8,11 @@
 //!                                             └─▶ ABORT ─▶ plain TCP
 //! ```
 
+use super::unconnected;
 use crate::association::{Association, FlowUse, Setup};
-use crate::associations::Associations;
-use crate::associations::{Up, unconnected};
+use crate::associations::Up;
 use crate::attempt::Open;
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::parameters;
@@ -25,89 +26,83 @@ use manypath_flow::{
 use std::net::SocketAddr;
 use tracing::{debug, info, warn};
 
-impl Associations {
+impl Base {
     /// Begins the association of a connection.
     pub(crate) fn begin_direct(
         &mut self,
-        core: &mut Core,
         open: &Open,
         profile: Profile,
         acceptor: Acceptor,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let destination = open.destination;
-        let remote = core.udp_address(destination.ip(), acceptor)?;
-        core.check_route(remote.ip())?;
+        let remote = self.core.udp_address(destination.ip(), acceptor)?;
+        self.core.check_route(remote.ip())?;
         let source = open.source.map(|source| source.ip());
-        let realm = core.scopes.realm_towards(destination.ip(), source);
-        let own = core.within(realm, parameters::of_direct(&core.config, profile))?;
-        let now = core.now;
-        let endpoint = core.driver.endpoint_mut();
+        let realm = self.core.scopes.realm_towards(destination.ip(), source);
+        let own = self.core.within(realm, parameters::of_direct(&self.core.config, profile))?;
+        let now = self.core.now;
+        let endpoint = self.core.driver.endpoint_mut();
         let id =
             endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
-        let flow = flow.framed(core.framing());
+        let flow = flow.framed(self.core.framing());
         let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
-        self.insert(id, association.asked(acceptor));
-        core.count("direct_associations_begun");
+        self.all.insert(id, association.asked(acceptor));
+        self.core.count("direct_associations_begun");
         debug!(target: log::ASSOCIATION, "association {} to {destination}: trying directly", id.0);
         Ok((id, name))
     }
 
     /// Whether it is such an association. One that a peer has begun shows it by our port.
-    pub(crate) fn is_direct(&self, core: &Core, id: AssociationId) -> bool {
-        match self.get(&id) {
+    pub(crate) fn is_direct(&self, id: AssociationId) -> bool {
+        match self.all.get(&id) {
             Some(association) => association.mux.is_direct(),
-            None => core.own_port(id).is_some_and(|port| port != manypath_flow::SCTP_PORT),
+            None => self.core.own_port(id).is_some_and(|port| port != manypath_flow::SCTP_PORT),
         }
     }
 
-    pub(crate) fn on_direct_connected(&mut self, core: &mut Core, id: AssociationId, up: &Up) {
-        let peer = match up.adaptation.filter(|_| core.framing() == Framing::Pieces) {
+    pub(crate) fn on_direct_connected(&mut self, id: AssociationId, up: &Up) {
+        let peer = match up.adaptation.filter(|_| self.core.framing() == Framing::Pieces) {
             Some(DIRECT_ADAPTATION) => DirectPeer::Manypath,
             // It would take bytes for messages of flows.
             Some(ADAPTATION) => {
-                core.count("associations_of_another_form_aborted");
-                core.abort(id, b"another form");
+                self.core.count("associations_of_another_form_aborted");
+                self.core.abort(id, b"another form");
                 return;
             }
             // Whatever else a program has announced is its own affair.
             Some(_) | None => DirectPeer::Native,
         };
-        if !up.initiated && !self.take_in_direct(core, id, peer, up.outbound_streams) {
+        if !up.initiated && !self.take_in_direct(id, peer, up.outbound_streams) {
             return;
         }
-        let Some(association) = self.get_mut(&id) else { return };
+        let Some(association) = self.all.get_mut(&id) else { return };
         association.setup = Setup::Established;
         if let Some(flow) = association.mux.direct() {
             flow.set_streams(up.outbound_streams);
             flow.established(peer);
         }
         self.touch(id);
-        let name = core.peer_name(id);
+        let name = self.core.peer_name(id);
         info!(target: log::ASSOCIATION, "association {} with {name}: direct, {peer:?}", id.0);
     }
 
     /// A peer wants to reach the service at our port, at the address that it has used.
-    fn take_in_direct(
-        &mut self,
-        core: &mut Core,
-        id: AssociationId,
-        peer: DirectPeer,
-        streams: u16,
-    ) -> bool {
-        let status = core.status_of(id);
+    fn take_in_direct(&mut self, id: AssociationId, peer: DirectPeer, streams: u16) -> bool {
+        let status = self.core.status_of(id);
         let paths = status.map(|status| status.paths).unwrap_or_default();
         let primary = paths.iter().find(|path| path.primary);
-        let (Some(path), Some((own, theirs))) = (primary, core.driver.endpoint().ports(id)) else {
+        let (Some(path), Some((own, theirs))) = (primary, self.core.driver.endpoint().ports(id))
+        else {
             return false;
         };
         let destination = SocketAddr::new(path.addr.local.ip(), own);
         let source = SocketAddr::new(path.addr.remote.ip(), theirs);
-        let mut flow = DirectFlow::incoming(destination, source, peer).framed(core.framing());
+        let mut flow = DirectFlow::incoming(destination, source, peer).framed(self.core.framing());
         flow.set_streams(streams);
-        let association = Association::direct(None, Setup::Established, core.now, flow);
-        self.insert(id, association);
-        core.count("direct_associations_accepted");
+        let association = Association::direct(None, Setup::Established, self.core.now, flow);
+        self.all.insert(id, association);
+        self.core.count("direct_associations_accepted");
         true
     }
 
@@ -115,32 +110,31 @@ impl Associations {
     /// Nobody can be served whom we have called.
     pub(crate) fn on_direct_restarted(
         &mut self,
-        core: &mut Core,
         id: AssociationId,
         peer: DirectPeer,
         streams: u16,
     ) {
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
-        let ours = self.get(&id).is_some_and(Association::is_ours);
+        let ours = self.all.get(&id).is_some_and(Association::is_ours);
         if ours {
-            core.abort(id, b"the connection is lost");
-        } else if self.take_in_direct(core, id, peer, streams) {
+            self.core.abort(id, b"the connection is lost");
+        } else if self.take_in_direct(id, peer, streams) {
             self.touch(id);
         }
     }
 
     /// Takes what has arrived, as much as its reader keeps up with.
-    pub(crate) fn read_direct(&mut self, core: &mut Core, id: AssociationId) {
-        let Some(association) = self.get_mut(&id) else { return };
+    pub(crate) fn read_direct(&mut self, id: AssociationId) {
+        let Some(association) = self.all.get_mut(&id) else { return };
         let input_over = association.input_over;
         let Some(flow) = association.mux.direct() else { return };
         let mut news = false;
         while flow.wants_messages() {
-            match core.driver.endpoint_mut().read(id) {
+            match self.core.driver.endpoint_mut().read(id) {
                 Some(message) => {
                     news = true;
                     if let Err(error) = flow.handle_message(message) {
-                        return core.abort_for(id, error);
+                        return self.core.abort_for(id, error);
                     }
                 }
                 None => {
@@ -158,18 +152,18 @@ impl Associations {
     }
 
     /// The peer sends no more than what has arrived, and takes nothing more.
-    pub(crate) fn on_direct_peer_end(&mut self, core: &mut Core, id: AssociationId) {
-        let Some(association) = self.get_mut(&id) else { return };
+    pub(crate) fn on_direct_peer_end(&mut self, id: AssociationId) {
+        let Some(association) = self.all.get_mut(&id) else { return };
         let Some(flow) = association.mux.direct() else { return };
         flow.end_of_output();
         association.input_over = true;
-        self.read_direct(core, id);
+        self.read_direct(id);
         self.touch(id);
     }
 
     /// Whether the association is kept after its end because of what had arrived on it.
     pub(crate) fn stays_to_be_read(&mut self, id: AssociationId, reason: &CloseReason) -> bool {
-        let Some(association) = self.get_mut(&id) else { return false };
+        let Some(association) = self.all.get_mut(&id) else { return false };
         let stays = *reason == CloseReason::Graceful
             && association.mux.is_direct()
             && association.flows.values().any(|used| *used != FlowUse::Closing);
@@ -180,28 +174,28 @@ impl Associations {
     }
 
     /// Ends the association when its flow has ended.
-    pub(crate) fn end_direct(&mut self, core: &mut Core, id: AssociationId) {
-        let Some(flow) = self.get_mut(&id).and_then(|one| one.mux.direct()) else {
+    pub(crate) fn end_direct(&mut self, id: AssociationId) {
+        let Some(flow) = self.all.get_mut(&id).and_then(|one| one.mux.direct()) else {
             return;
         };
         // An ABORT would overtake what was said before.
-        if flow.fault().is_some() && !core.driver.endpoint().is_dry(id) {
-            return core.driver.endpoint_mut().tell_when_dry(core.now, id);
+        if flow.fault().is_some() && !self.core.driver.endpoint().is_dry(id) {
+            return self.core.driver.endpoint_mut().tell_when_dry(self.core.now, id);
         }
         let end = flow.poll_end();
-        let Some(association) = self.get_mut(&id) else { return };
+        let Some(association) = self.all.get_mut(&id) else { return };
         match end {
             Some(DirectEnd::Shutdown) => {
                 if association.setup == Setup::Established {
                     association.setup = Setup::Ending;
                 }
-                core.driver.endpoint_mut().shutdown(core.now, id);
+                self.core.driver.endpoint_mut().shutdown(self.core.now, id);
             }
-            Some(DirectEnd::Abort) => core.abort(id, b"reset"),
+            Some(DirectEnd::Abort) => self.core.abort(id, b"reset"),
             Some(DirectEnd::Malformed(why)) => {
-                core.count("connections_aborted_malformed");
+                self.core.count("connections_aborted_malformed");
                 warn!(target: log::CONNECTION, "association {}: aborted: {why}", id.0);
-                core.abort(id, why.as_bytes());
+                self.core.abort(id, why.as_bytes());
             }
             None => {}
         }
@@ -211,18 +205,23 @@ impl Associations {
 impl Stack {
     /// Lets peers begin such associations with the services that the rules open, and with listeners.
     pub(crate) fn listen_direct(&mut self) {
-        if !self.core.config.accept {
+        if !self.base.core.config.accept {
             return;
         }
         // The endpoint itself accepts at the port of a gateway.
-        if self.core.config.gateway.is_some() {
+        if self.base.core.config.gateway.is_some() {
             return;
         }
-        let parameters = parameters::of_direct(&self.core.config, self.core.config.profile);
-        let rules = if self.core.config.door { Vec::new() } else { self.core.rules.direct_ports() };
+        let parameters =
+            parameters::of_direct(&self.base.core.config, self.base.core.config.profile);
+        let rules = if self.base.core.config.door {
+            Vec::new()
+        } else {
+            self.base.core.rules.direct_ports()
+        };
         let ports = rules.into_iter().chain(self.listener_ports());
         let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
-        self.core.driver.endpoint_mut().listen(listeners);
+        self.base.core.driver.endpoint_mut().listen(listeners);
     }
 }
 

@@ -16,7 +16,7 @@
 //! had been quiet before it.
 
 use crate::association::Setup;
-use crate::associations::Associations;
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
@@ -58,12 +58,12 @@ pub(crate) struct Doubt {
 
 impl Stack {
     pub(crate) fn notice_closed_ports(&mut self) {
-        let closed = self.core.driver.take_closed_ports();
+        let closed = self.base.core.driver.take_closed_ports();
         if closed.is_empty() {
             return;
         }
-        for id in self.associations.ids() {
-            let status = self.core.status_of(id);
+        for id in self.base.ids() {
+            let status = self.base.core.status_of(id);
             let paths = status.into_iter().flat_map(|status| status.paths);
             if raises_doubt(paths.map(|path| (path.addr, path.state)), &closed) {
                 self.doubt(id);
@@ -72,57 +72,57 @@ impl Stack {
     }
 
     fn doubt(&mut self, id: AssociationId) {
-        let received = self.core.packets_received(id);
-        let Some(association) = self.associations.get_mut(&id) else { return };
+        let (since, received) = (self.base.core.now, self.base.core.packets_received(id));
+        let Some(association) = self.base.get_mut(&id) else { return };
         // During setup the engine itself takes the message at its word.
         if association.setup == Setup::Connecting || association.doubted.is_some() {
             return;
         }
-        association.doubted = Some(Doubt { since: self.core.now, received });
-        self.core.ask_in_doubt(id);
+        association.doubted = Some(Doubt { since, received });
+        self.base.core.ask_in_doubt(id);
         self.hurry_attempts(id, received);
     }
 }
 
-impl Associations {
-    pub(crate) fn on_presence_timer(&mut self, core: &mut Core, id: AssociationId) {
-        let received = core.packets_received(id);
-        let Some(association) = self.get_mut(&id) else { return };
+impl Base {
+    pub(crate) fn on_presence_timer(&mut self, id: AssociationId) {
+        let received = self.core.packets_received(id);
+        let Some(association) = self.all.get_mut(&id) else { return };
         let doubt = association.doubted.take_if(|doubt| doubt.received == received);
         association.doubted = doubt;
         let Some(doubt) = doubt else { return };
-        let silent = core.now.since(doubt.since);
-        if association.carries_connections() && silent < core.config.unreachable_patience {
-            return core.ask_in_doubt(id);
+        let silent = self.core.now.since(doubt.since);
+        if association.carries_connections() && silent < self.core.config.unreachable_patience {
+            return self.core.ask_in_doubt(id);
         }
         association.doubted = None;
-        if core.has_active_path(id) {
+        if self.core.has_active_path(id) {
             return;
         }
-        core.count("peers_gone");
+        self.core.count("peers_gone");
         info!(
             target: log::ASSOCIATION,
             "association {}: given up: the peer's host reports that nobody listens, and nothing has come for {} s",
             id.0, silent.as_secs(),
         );
-        core.abort(id, b"nobody listens");
+        self.core.abort(id, b"nobody listens");
     }
 
     /// Something moves on the association.
-    pub(crate) fn note_activity(&mut self, core: &mut Core, id: AssociationId) {
-        let first = core.now + FIRST_LOOK;
-        let Some(association) = self.get_mut(&id) else { return };
+    pub(crate) fn note_activity(&mut self, id: AssociationId) {
+        let first = self.core.now + FIRST_LOOK;
+        let Some(association) = self.all.get_mut(&id) else { return };
         let Quiet { since, look_at } = &mut association.quiet;
-        *since = core.now;
+        *since = self.core.now;
         if look_at.is_none_or(|at| at > first) {
             *look_at = Some(first);
-            core.timers.set(first, Timer::Quiet(id));
+            self.core.timers.set(first, Timer::Quiet(id));
         }
     }
 
-    pub(crate) fn on_quiet_timer(&mut self, core: &mut Core, id: AssociationId) {
-        let now = core.now;
-        let Some(association) = self.get_mut(&id) else { return };
+    pub(crate) fn on_quiet_timer(&mut self, id: AssociationId) {
+        let now = self.core.now;
+        let Some(association) = self.all.get_mut(&id) else { return };
         // There may have been an earlier timer.
         if association.quiet.look_at.is_none_or(|at| now < at) {
             return;
@@ -135,9 +135,9 @@ impl Associations {
         }
         let next = if quiet < FIRST_LOOK { since + FIRST_LOOK } else { now + quiet };
         association.quiet.look_at = Some(next);
-        core.timers.set(next, Timer::Quiet(id));
+        self.core.timers.set(next, Timer::Quiet(id));
         if quiet >= FIRST_LOOK {
-            core.driver.endpoint_mut().request_heartbeat(now, id, None);
+            self.core.driver.endpoint_mut().request_heartbeat(now, id, None);
         }
     }
 }

@@ -1,0 +1,89 @@
+//! Flows on associations: who uses them, and their ends.
+
+use crate::association::{Association, FlowUse, Setup};
+use crate::base::Base;
+use manypath_engine::{AssociationId, StreamClass, StreamId, StreamOptions};
+use manypath_flow::{FlowId, Refusal, Share};
+use manypath_rules::{Class, Options};
+
+impl Base {
+    pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
+        self.all.get(&id)?.flows.get(&flow).copied()
+    }
+
+    pub(crate) fn set_flow_use(&mut self, id: AssociationId, flow: FlowId, used: FlowUse) {
+        if let Some(association) = self.all.get_mut(&id) {
+            association.flows.insert(flow, used);
+        }
+    }
+
+    /// Resets a flow that nobody uses any more. The mux says nothing about it afterwards.
+    pub(crate) fn reset_flow(&mut self, id: AssociationId, flow: FlowId) {
+        if let Some(association) = self.all.get_mut(&id) {
+            association.mux.reset(flow);
+            self.touch(id);
+            self.forget_flow(id, flow);
+            self.end_broken_setup(id);
+        }
+    }
+
+    /// Nobody waits any more for an association whose peer has answered the INIT and then no more. One that has never
+    /// answered may do so late, and is known then.
+    fn end_broken_setup(&mut self, id: AssociationId) {
+        let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
+        if !self.all.get(&id).is_some_and(connecting) || self.core.packets_received(id) == 0 {
+            return;
+        }
+        if let Some(association) = self.all.get_mut(&id) {
+            // What ends it is no news of the peer.
+            association.setup = Setup::Ending;
+        }
+        self.retire(id);
+        self.core.count("setups_given_up");
+        self.core.abort(id, b"nobody waits for it");
+    }
+
+    /// The flow is gone. Returns who used it.
+    pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
+        let association = self.all.get_mut(&id)?;
+        let used = association.flows.remove(&flow);
+        if association.is_unused() && association.setup == Setup::Over {
+            self.remove(id);
+        } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())
+        {
+            self.watch_idle(id);
+        }
+        used
+    }
+
+    pub(crate) fn refuse(
+        &mut self,
+        id: AssociationId,
+        flow: FlowId,
+        refusal: Refusal,
+        counter: &'static str,
+    ) {
+        self.core.count(counter);
+        if let Some(association) = self.all.get_mut(&id) {
+            association.mux.refuse(flow, refusal);
+            association.flows.remove(&flow);
+            self.touch(id);
+        }
+    }
+
+    /// Lets a flow have the class and weight that a rule says, and every path if it says so: its share
+    /// among the flows of the association, and the place of its stream among the streams on a path. A
+    /// stream may have been used by another flow before.
+    pub(crate) fn treat(&mut self, id: AssociationId, flow: FlowId, options: &Options) {
+        let Some(association) = self.all.get_mut(&id) else { return };
+        let weight = options.weight.unwrap_or(1);
+        let urgent = options.class == Some(Class::Interactive);
+        association.mux.set_share(flow, Share { weight, urgent });
+        let Some(status) = association.mux.status(flow) else { return };
+        let class = if urgent { StreamClass::Interactive } else { StreamClass::Bulk };
+        let redundant = options.redundant == Some(true);
+        let stream = StreamOptions { weight, class, redundant, ..StreamOptions::default() };
+        let endpoint = self.core.driver.endpoint_mut();
+        endpoint.set_stream_options(self.core.now, id, StreamId(status.stream), stream);
+    }
+}

@@ -1,0 +1,348 @@
+//! What the rooms of the stack stand on: the associations, and the flows on them.
+
+mod direct;
+mod flows;
+mod presence;
+mod streams;
+
+pub(crate) use presence::{Doubt, Quiet};
+pub(crate) use streams::{MAX_FLOWS, MAX_STREAMS, Streams};
+
+use crate::association::{Association, Setup};
+use crate::core::Core;
+use crate::datagrams::pump_datagrams;
+use crate::log;
+use crate::parameters::{self, STREAMS};
+use crate::peers::Peers;
+use crate::privileged::{Acceptor, PeerKey};
+use crate::timers::Timer;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, ConnectError, Profile, SendError};
+use manypath_flow::{Fed, feed, unsent_limit};
+use manypath_window::Budget;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use tracing::info;
+
+/// The associations, the core below them, and what is to be done for them.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) core: Core,
+    all: BTreeMap<AssociationId, Association>,
+    /// Which association to use for a peer's address, among those that this side began.
+    by_peer: BTreeMap<PeerKey, AssociationId>,
+    /// Those whose flows may have events or messages.
+    dirty: BTreeSet<AssociationId>,
+    /// Those with messages that wait for room in the engine.
+    waiting: BTreeSet<AssociationId>,
+    /// Those whose messages wait for the answer to the INIT: it may show that plain TCP is better.
+    unanswered: BTreeSet<AssociationId>,
+    /// What the windows of all flows take their memory from.
+    memory: Budget,
+}
+
+impl Base {
+    pub(crate) fn new(core: Core, memory: u64) -> Self {
+        let (all, by_peer, dirty, waiting, unanswered) = Default::default();
+        Self { core, all, by_peer, dirty, waiting, unanswered, memory: Budget::new(memory) }
+    }
+
+    pub(crate) fn get(&self, id: &AssociationId) -> Option<&Association> {
+        self.all.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &AssociationId) -> Option<&mut Association> {
+        self.all.get_mut(id)
+    }
+
+    pub(crate) fn insert(&mut self, id: AssociationId, association: Association) {
+        self.all.insert(id, association);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&AssociationId, &Association)> {
+        self.all.iter()
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Association> {
+        self.all.values()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<AssociationId> {
+        self.all.keys().copied().collect()
+    }
+
+    /// Its flows may have events or messages.
+    pub(crate) fn touch(&mut self, id: AssociationId) {
+        self.dirty.insert(id);
+    }
+
+    /// Whether this side began it.
+    pub(crate) fn is_ours(&self, id: AssociationId) -> bool {
+        self.all.get(&id).is_some_and(Association::is_ours)
+    }
+
+    pub(crate) fn touched(&self) -> Vec<AssociationId> {
+        self.dirty.iter().copied().collect()
+    }
+
+    /// The association to use for these connections.
+    pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
+        let find = |acceptor| self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
+        let proven = find(Acceptor::Privileged);
+        match key.acceptor {
+            Acceptor::Privileged => proven,
+            Acceptor::Anyone => {
+                proven.filter(|id| self.is_established(*id)).or_else(|| find(Acceptor::Anyone))
+            }
+        }
+    }
+
+    /// Connections to one of its addresses are not its own any more.
+    pub(crate) fn disown(&mut self, id: AssociationId, addr: IpAddr) {
+        self.by_peer.retain(|key, used| *used != id || key.addr != addr);
+    }
+
+    /// Connections to come do not use it.
+    pub(crate) fn retire(&mut self, id: AssociationId) {
+        self.by_peer.retain(|_, used| *used != id);
+    }
+
+    pub(crate) const fn memory(&self) -> &Budget {
+        &self.memory
+    }
+
+    /// Whether nothing is left to be done for any of them at once.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.dirty.is_empty() && !self.can_pump()
+    }
+
+    /// Whether messages wait for room in the engine.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Lets its messages wait for the answer to the INIT.
+    pub(crate) fn hold(&mut self, id: AssociationId) {
+        self.unanswered.insert(id);
+    }
+
+    /// Its messages wait no longer.
+    pub(crate) fn let_go(&mut self, id: AssociationId) {
+        self.unanswered.remove(&id);
+    }
+
+    /// Those whose messages wait for the answer to the INIT.
+    pub(crate) const fn unanswered(&self) -> &BTreeSet<AssociationId> {
+        &self.unanswered
+    }
+}
+
+impl Base {
+    /// The association to use for `destination`, begun now if there is none, for a program that has bound the address
+    /// `source` if there is one.
+    pub(crate) fn association_for(
+        &mut self,
+        destination: SocketAddr,
+        source: Option<IpAddr>,
+        profile: Profile,
+        acceptor: Acceptor,
+    ) -> Result<AssociationId, FallbackReason> {
+        let realm = self.core.scopes.realm_towards(destination.ip(), source);
+        let key = PeerKey { addr: destination.ip(), profile, acceptor, realm };
+        if let Some(id) = self.association_with(&key) {
+            return Ok(id);
+        }
+        let remote = self.core.udp_address(destination.ip(), acceptor)?;
+        self.core.check_route(remote.ip())?;
+        let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
+        let own = self.core.within(realm, parameters::with_profile(&self.core.config, profile))?;
+        let endpoint = self.core.driver.endpoint_mut();
+        let connected = match profile == self.core.config.profile && realm.is_none() {
+            true => endpoint.connect_from_free_port(now, remote, port),
+            false => endpoint.connect_with(now, remote, port, own),
+        };
+        let id = connected.map_err(unconnected)?;
+        let association = Association::new(
+            Some(profile),
+            Setup::Connecting,
+            self.core.now,
+            STREAMS,
+            &self.memory,
+        );
+        self.all.insert(id, association.asked(acceptor));
+        self.by_peer.insert(key, id);
+        info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
+        Ok(id)
+    }
+
+    /// Whether the association is established and takes flows.
+    pub(crate) fn is_established(&self, id: AssociationId) -> bool {
+        let association = self.all.get(&id);
+        association.is_some_and(|association| association.setup == Setup::Established)
+    }
+
+    /// Lets connections to every address where the peer has proved to be use the association, and
+    /// clears their entries in the negative cache.
+    pub(crate) fn adopt_peer_addresses(&mut self, peers: &mut Peers, id: AssociationId) {
+        let Some(association) = self.all.get(&id) else { return };
+        // A native program at an address says nothing of a manypath there.
+        let Some(profile) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
+            return;
+        };
+        let near = self.core.gains_nothing(id);
+        let realm = self.core.driver.endpoint().realm(id);
+        for (addr, acceptor) in self.living_acceptors(id) {
+            peers.forget_peer(self.core.now, addr, acceptor);
+            if !near {
+                crate::attempt::forget_near(&mut self.core, peers, Some(addr));
+            }
+            self.by_peer.entry(PeerKey { addr, profile, acceptor, realm }).or_insert(id);
+        }
+    }
+
+    /// New connections to an address that has failed are not the peer's any more: another host may have it by now. One
+    /// that answers again is adopted again; until then plain TCP, or an association of its own, finds who is there.
+    pub(crate) fn disown_failed_addresses(&mut self, id: AssociationId) {
+        if !self.is_established(id) {
+            return;
+        }
+        let living = self.living_acceptors(id);
+        self.by_peer.retain(|key, used| *used != id || living.contains(&(key.addr, key.acceptor)));
+    }
+
+    pub(crate) fn on_peer_shutdown(&mut self, id: AssociationId) {
+        if let Some(association) = self.all.get_mut(&id) {
+            association.setup = Setup::Ending;
+        }
+        self.retire(id);
+        self.on_direct_peer_end(id);
+    }
+
+    pub(crate) fn remove(&mut self, id: AssociationId) {
+        if let Some(gone) = self.all.remove(&id) {
+            self.core.counters.add_flows(gone.mux.counters().entries());
+            let datagrams = gone.mux.datagrams().map(|datagrams| datagrams.counters().entries());
+            self.core.counters.add_datagrams(datagrams.unwrap_or_default());
+            self.limit_added_streams();
+        }
+        self.retire(id);
+        self.dirty.remove(&id);
+        self.waiting.remove(&id);
+        self.unanswered.remove(&id);
+    }
+
+    /// `native`: it speaks SCTP, if not with manypath's port and form.
+    pub(crate) fn remember_failed_connect(
+        &self,
+        peers: &mut Peers,
+        id: AssociationId,
+        reason: FallbackReason,
+        native: bool,
+    ) {
+        let keys = self.by_peer.iter().filter(|(_, used)| **used == id);
+        let keys: Vec<_> = keys.map(|(key, _)| (key.addr, key.acceptor)).collect();
+        for (peer, acceptor) in keys {
+            match native {
+                true => peers.remember_native(self.core.now, peer, acceptor),
+                false => peers.remember_peer(self.core.now, peer, acceptor, reason),
+            }
+        }
+    }
+
+    pub(crate) fn read_messages(&mut self, id: AssociationId) {
+        if self.is_direct(id) {
+            return self.read_direct(id);
+        }
+        let Some(association) = self.all.get_mut(&id) else { return };
+        association.mux.advance_time(self.core.now);
+        while let Some(message) = self.core.driver.endpoint_mut().read(id) {
+            if let Err(error) = association.mux.handle_message(message) {
+                return self.core.abort_for(id, error);
+            }
+        }
+        self.touch(id);
+    }
+
+    /// Hands messages of the flows to the engine, as many as it should hold.
+    pub(crate) fn pump_messages(&mut self) {
+        let mut ids = std::mem::take(&mut self.dirty);
+        ids.append(&mut self.waiting);
+        for id in ids {
+            self.pump(id);
+        }
+    }
+
+    /// Whether the engine has sent so much that it can be given more.
+    pub(crate) fn can_pump(&self) -> bool {
+        let endpoint = self.core.driver.endpoint();
+        self.waiting.iter().any(|id| endpoint.unsent(*id) < unsent_limit(endpoint, *id))
+    }
+
+    fn pump(&mut self, id: AssociationId) {
+        if self.unanswered.contains(&id) {
+            return;
+        }
+        self.note_activity(id);
+        self.read_direct(id);
+        let Some(association) = self.all.get_mut(&id) else { return };
+        association.spoken = true;
+        let endpoint = self.core.driver.endpoint_mut();
+        association.mux.advance_time(self.core.now);
+        if let Some(datagrams) = association.mux.datagrams_mut() {
+            let limit = unsent_limit(endpoint, id);
+            if !pump_datagrams(self.core.now, endpoint, id, datagrams, limit) {
+                self.waiting.insert(id);
+            }
+        }
+        let (fed, taken) =
+            feed(self.core.now, endpoint, id, &mut association.mux, &mut association.held);
+        // Flows whose messages were taken may have room now, and some may be about to write for their turn.
+        if taken > 0 || association.mux.has_events() {
+            self.touch(id);
+        }
+        match fed {
+            Fed::Enough => drop(self.waiting.insert(id)),
+            Fed::Drained => self.end_direct(id),
+            // `Event::Writable` brings us back; an association that ends says so itself.
+            Fed::Full | Fed::Refused(SendError::UnknownAssociation | SendError::ShuttingDown) => {}
+            // The peer may use a stream before it has told us that we may, too.
+            Fed::Refused(SendError::InvalidStream) if self.has_added_streams(id) => {}
+            Fed::Refused(_) => {
+                self.core.count("messages_rejected_by_engine");
+                self.core.abort(id, b"stream out of range");
+            }
+        }
+    }
+
+    /// Looks after the association when it has been without flows for some time.
+    pub(crate) fn watch_idle(&mut self, id: AssociationId) {
+        let now = self.core.now;
+        let Some(association) = self.all.get_mut(&id) else { return };
+        association.idle_since = now;
+        let timeout = self.core.idle_timeout(self.is_ours(id));
+        self.core.timers.set(now + timeout, Timer::Idle(id));
+    }
+
+    pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
+        let timeout = self.core.idle_timeout(self.is_ours(id));
+        let Some(association) = self.all.get_mut(&id) else { return };
+        let rested = self.core.now.since(association.idle_since) >= timeout;
+        if !rested || !association.is_unused() || association.setup != Setup::Established {
+            return;
+        }
+        association.setup = Setup::Ending;
+        if !association.is_ours() {
+            self.core.count("idle_peer_associations_ended");
+        }
+        self.retire(id);
+        self.core.driver.endpoint_mut().shutdown(self.core.now, id);
+    }
+}
+
+/// Why no association was begun.
+const fn unconnected(error: ConnectError) -> FallbackReason {
+    match error {
+        ConnectError::NoLocalAddress | ConnectError::InvalidPort => FallbackReason::NoLocalAddress,
+        ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
+    }
+}
