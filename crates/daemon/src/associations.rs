@@ -1,9 +1,9 @@
 //! What the engine reports about associations, and the way of messages between it and the flows.
 
-use crate::association::{Association, FlowUse, Setup};
-use crate::connection::RelayEnd;
+use crate::association::{Association, Setup};
 use crate::core::Core;
 use crate::log;
+use crate::relays::RelayEnd;
 use crate::stack::Stack;
 use crate::status::path_state_name;
 use manypath_control::status::FallbackReason;
@@ -40,10 +40,7 @@ impl Stack {
                 self.on_connected(id, &Up { initiated, adaptation, streams, outbound_streams });
             }
             Event::Readable => self.base.read_messages(id),
-            Event::Writable => {
-                self.base.touch(id);
-            }
-            Event::SenderDry => self.base.touch(id),
+            Event::Writable | Event::SenderDry => self.base.touch(id),
             Event::SendFailed { message, .. } => {
                 crate::datagrams::on_given_up(&mut self.base, id, &message)
             }
@@ -67,7 +64,7 @@ impl Stack {
                 );
             }
             Event::PeerAddress { address, change } => {
-                self.base.on_peer_address(&mut self.peers, id, address, change)
+                self.base.on_peer_address(&mut self.attempts.peers, id, address, change)
             }
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
             Event::Restarted => self.on_restarted(id),
@@ -96,12 +93,12 @@ impl Stack {
         association.streams = up.streams;
         association.mux.limit_streams(up.streams);
         if up.initiated {
-            self.grace.note_answer();
+            self.attempts.note_answer();
         }
         self.base.touch(id);
-        self.agree_on_datagrams(id);
+        self.datagrams.agree(&mut self.base, id);
         self.base.extend_streams(id);
-        self.base.adopt_peer_addresses(&mut self.peers, id);
+        self.base.adopt_peer_addresses(&mut self.attempts.peers, id);
         self.base.watch_idle(id);
         let word = if up.initiated { "established" } else { "accepted" };
         let peer = self.base.core.peer_name(id);
@@ -110,14 +107,13 @@ impl Stack {
 
     fn on_path_changed(&mut self, id: AssociationId, path: PathId, state: PathState) {
         match state {
-            PathState::Active => self.base.adopt_peer_addresses(&mut self.peers, id),
+            PathState::Active => self.base.adopt_peer_addresses(&mut self.attempts.peers, id),
             PathState::Inactive => self.base.disown_failed_addresses(id),
             PathState::Unconfirmed | PathState::PotentiallyFailed => {}
         }
-        self.answer_waiting_of(id);
-        self.tell_watchers();
-        let status = self.base.core.status_of(id);
-        let mut paths = status.into_iter().flat_map(|status| status.paths);
+        self.services.answer_waiting_of(&mut self.base, &mut self.relays, id);
+        self.watch.tell_watchers(&mut self.base);
+        let mut paths = self.base.core.paths_of(id).into_iter();
         if let Some(path) = paths.find(|one| one.id == path) {
             let (local, remote) = (path.addr.local.ip(), path.addr.remote);
             let interface = self.base.core.locals.interface(local);
@@ -142,7 +138,7 @@ impl Stack {
         let Association { begun_with, acceptor, streams, .. } = *association;
         let fresh = Association::new(begun_with, Setup::Established, now, streams, &memory);
         *association = fresh.asked(acceptor);
-        self.agree_on_datagrams(id);
+        self.datagrams.agree(&mut self.base, id);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
     }
 
@@ -151,7 +147,8 @@ impl Stack {
         let connecting = association.setup == Setup::Connecting;
         let fallback = association.acceptor.reason(fallback_reason(reason, connecting));
         if connecting {
-            self.base.remember_failed_connect(&mut self.peers, id, fallback, speaks_sctp(reason));
+            let (peers, native) = (&mut self.attempts.peers, speaks_sctp(reason));
+            self.base.remember_failed_connect(peers, id, fallback, native);
         }
         if *reason == CloseReason::Graceful {
             self.base.on_direct_peer_end(id);
@@ -166,16 +163,10 @@ impl Stack {
 
     /// Ends everything that uses a flow of the association.
     fn end_flows(&mut self, id: AssociationId, reason: FallbackReason) {
-        self.end_datagrams(id, reason);
+        self.datagrams.end_on(&mut self.base, id, reason);
         let Some(association) = self.base.get_mut(&id) else { return };
         for used in std::mem::take(&mut association.flows).into_values() {
-            match used {
-                FlowUse::Attempt(attempt) => self.on_attempt_flow_lost(attempt, reason),
-                FlowUse::Caller(id) => self.on_call_lost(id, reason),
-                FlowUse::Dial(dial) => self.drop_dial(dial),
-                FlowUse::Relay(relay) => self.reset_relay(relay, RelayEnd::AssociationLost),
-                FlowUse::Closing => {}
-            }
+            self.lose(used, reason, RelayEnd::AssociationLost);
         }
     }
 }
@@ -198,8 +189,7 @@ impl Core {
 
     /// Packets received from the peer so far.
     pub(crate) fn packets_received(&self, id: AssociationId) -> u64 {
-        let status = self.status_of(id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
+        let paths = self.paths_of(id).into_iter();
         paths.map(|path| path.packets_received).sum()
     }
 

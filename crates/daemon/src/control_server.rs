@@ -5,8 +5,8 @@ use crate::config::StackConfig;
 use crate::core::Core;
 use crate::datagrams::Program;
 use crate::keeper::Keeper;
-use crate::listeners::ListenerId;
 use crate::log;
+use crate::services::ListenerId;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -315,7 +315,7 @@ impl Stack {
             self.serve_connection(id);
         }
         self.drop_broken();
-        self.inject_delayed();
+        self.services.inject_delayed(&mut self.base);
     }
 
     fn serve_connection(&mut self, id: u64) {
@@ -344,91 +344,88 @@ impl Stack {
             self.base.core.count("control_protocol_errors");
             return self.drop_control(id);
         }
+        let (base, client) = (&mut self.base, |open| Client { control: id, id: open });
+        let listener = |number| ListenerId { control: id, id: number };
         match request {
             Request::Hello { version, role } => self.on_hello(id, version, role),
             Request::Open { id: open, destination, source, blocking } => {
-                let client = Client { control: id, id: open };
-                self.on_open(client, Open { destination, source, blocking, waiting: false });
+                let wanted = Open { destination, source, blocking, waiting: false };
+                self.attempts.on_open(base, client(open), wanted);
             }
             Request::OpenWaiting { id: open, destination, source } => {
-                let client = Client { control: id, id: open };
-                let (blocking, waiting) = (false, true);
-                self.on_open(client, Open { destination, source, blocking, waiting });
+                let wanted = Open { destination, source, blocking: false, waiting: true };
+                self.attempts.on_open(base, client(open), wanted);
             }
             Request::Cancel { id: open } => {
-                self.cancel_datagrams(Client { control: id, id: open });
-                if let Some(attempt) =
-                    self.base.core.control.attempt(Client { control: id, id: open })
-                {
-                    self.cancel_attempt(attempt);
+                self.datagrams.cancel(base, client(open));
+                if let Some(attempt) = base.core.control.attempt(client(open)) {
+                    self.attempts.cancel(base, attempt);
                 }
             }
             Request::Attach { id: open } => match fd {
-                Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
-                None => self.base.core.count("attaches_without_socket"),
+                Some(fd) => self.on_attach(client(open), fd),
+                None => base.core.count("attaches_without_socket"),
             },
             Request::OpenDatagrams { id: open, destination, source } => {
-                self.on_open_datagrams(Client { control: id, id: open }, destination, source);
+                let peers = &self.attempts.peers;
+                self.datagrams.on_open(base, peers, client(open), destination, source);
             }
             Request::AttachDatagrams { id: open, program, inode, connected } => match fd {
                 Some(fd) => {
                     let program = Program { addr: program, inode, connected };
-                    self.on_attach_datagrams(Client { control: id, id: open }, program, fd);
+                    self.datagrams.on_attach(base, client(open), program, fd);
                 }
-                None => self.base.core.count("attaches_without_socket"),
+                None => base.core.count("attaches_without_socket"),
             },
             Request::DatagramLine => match fd {
-                Some(fd) => self.add_line(id, fd),
-                None => self.base.core.count("attaches_without_socket"),
+                Some(fd) => self.datagrams.add_line(base, id, fd),
+                None => base.core.count("attaches_without_socket"),
             },
-            Request::Told { id: open } => self.on_told(Client { control: id, id: open }),
+            Request::Told { id: open } => self.datagrams.on_told(client(open)),
             Request::Options { id: open, options } => {
-                self.on_socket_options(Client { control: id, id: open }, &options);
+                self.relays.on_socket_options(base, client(open), &options);
             }
             Request::Way { id: open } => {
-                let way = self.way_of(Client { control: id, id: open });
+                let way = self.way_of(client(open));
                 self.base.core.reply(id, Reply::Way { id: open, way });
             }
             Request::WayFrom { from, to } => {
-                let way = self.way_from(from, to);
-                self.base.core.reply(id, Reply::WayFrom { from, to, way });
+                let way = self.services.way_from(base, &self.relays, from, to);
+                base.core.reply(id, Reply::WayFrom { from, to, way });
             }
-            Request::Listen { id: number, listener } => {
-                self.on_listen(ListenerId { control: id, id: number }, listener);
+            Request::Listen { id: number, listener: described } => {
+                self.on_listen(listener(number), described);
             }
-            Request::Withdraw { id: number } => {
-                self.on_withdraw(ListenerId { control: id, id: number });
+            Request::Withdraw { id: number } => self.services.on_withdraw(base, listener(number)),
+            Request::Expect { id: number } => self.on_expect(listener(number)),
+            Request::Looked { id: look } => {
+                self.services.on_looked(base, &mut self.relays, id, look)
             }
-            Request::Expect { id: number } => {
-                self.on_expect(ListenerId { control: id, id: number });
-            }
-            Request::Looked { id: look } => self.on_looked(id, look),
             Request::Resign => {
-                self.leave_listeners(id);
-                self.base.core.reply(id, Reply::Resigned);
+                self.services.leave_listeners(base, &mut self.relays, id);
+                base.core.reply(id, Reply::Resigned);
             }
-            Request::Noted { from, to } => self.listeners.note(id, from, to),
-            Request::Tally { id: number, plain } => {
-                self.on_tally(ListenerId { control: id, id: number }, plain);
-            }
+            Request::Noted { from, to } => self.services.listeners.note(id, from, to),
+            Request::Tally { id: number, plain } => self.services.on_tally(listener(number), plain),
             Request::Traffic => {
-                let traffic = self.traffic_of(id);
-                self.base.core.reply(id, Reply::Traffic(traffic));
+                let traffic = self.relays.traffic_of(base, &self.services, id);
+                base.core.reply(id, Reply::Traffic(traffic));
             }
             Request::Status => self.send_status(id),
-            Request::Watch => self.on_watch(id),
+            Request::Watch => self.watch.on_watch(base, id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
-                let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
-                self.peers.forget_kept(&mut self.base.core, addr, port);
-                self.base.core.control.tell_redirectors();
-                self.base.core.reply(id, Reply::Forgotten { count });
+                let count =
+                    self.attempts.peers.flush(addr, port) + self.datagrams.forget(addr, port);
+                self.attempts.peers.forget_kept(&mut base.core, addr, port);
+                base.core.control.tell_redirectors();
+                base.core.reply(id, Reply::Forgotten { count });
             }
             Request::Stop => self.stop(),
-            Request::TakeOver => self.on_take_over(id),
+            Request::TakeOver => self.succession.on_take_over(base, id),
             Request::Line { local } => match fd {
-                Some(fd) => self.on_lent_line(id, local, fd),
-                None => self.base.core.count("attaches_without_socket"),
+                Some(fd) => self.succession.on_lent_line(base, id, local, fd),
+                None => base.core.count("attaches_without_socket"),
             },
             Request::TakenOver => self.on_taken_over(id),
         }
@@ -445,13 +442,13 @@ impl Stack {
     /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
     pub(crate) fn reload(&mut self) -> Result<usize, String> {
         let rules = self.base.core.rules.read().map_err(|e| e.to_string())?;
-        let paths = self.path_policies.read().map_err(|e| e.to_string())?;
+        let paths = self.base.core.path_policies.read().map_err(|e| e.to_string())?;
         self.settings.apply(&mut self.base.core.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
-        self.adopt_path_policies(paths);
+        self.base.core.adopt_path_policies(paths);
         let count = self.base.core.rules.adopt(rules);
         self.review_listeners();
-        self.listen_direct();
+        self.services.listen_direct(&mut self.base);
         self.base.core.control.tell_redirectors();
         Ok(count)
     }
@@ -496,15 +493,15 @@ impl Stack {
         self.on_control_gone(id);
         self.watch.forget(id);
         for (client, attempt) in self.base.core.control.attempts_of(id) {
-            self.cancel_attempt(attempt);
+            self.attempts.cancel(&mut self.base, attempt);
             self.base.core.control.forget(client);
         }
-        self.end_datagrams_of(id);
+        self.datagrams.end_of(&mut self.base, &mut self.scratch, id);
         if connection.role == Some(Role::Redirector) {
-            self.leave_listeners(id);
-            self.drop_looks(id);
-        } else if self.listeners.forget_launcher(id) {
-            self.listen_direct();
+            self.services.leave_listeners(&mut self.base, &mut self.relays, id);
+            self.services.drop_looks(&mut self.base, &mut self.relays, id);
+        } else if self.services.listeners.forget_launcher(id) {
+            self.services.listen_direct(&mut self.base);
         }
         if self.base.core.config.shared.is_some() {
             return self.watch_deserted();

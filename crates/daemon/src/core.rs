@@ -5,6 +5,7 @@ use crate::control_server::ControlServer;
 use crate::counters::Counters;
 use crate::drain::Phase;
 use crate::locals::Locals;
+use crate::path_policies::PathPolicies;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::timers::{Timer, Timers};
@@ -27,6 +28,7 @@ pub(crate) struct Core {
     /// For which peers the local addresses are there.
     pub(crate) scopes: LocalScopes,
     pub(crate) rules: Rules,
+    pub(crate) path_policies: PathPolicies,
     pub(crate) phase: Phase,
     pub(crate) last_id: u64,
 }

@@ -5,9 +5,8 @@
 //!                      └── no progress, or told twice ──▶ everything is reset
 //! ```
 
-use crate::association::RelayId;
-use crate::connection::RelayEnd;
 use crate::log;
+use crate::relays::RelayEnd;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::counted;
@@ -98,10 +97,8 @@ impl Stack {
 
     fn stop_this(&mut self) {
         // It tells its other loops by itself.
-        if let Some(predecessor) =
-            self.predecessor.as_ref().filter(|_| self.base.core.config.loop_index() == 0)
-        {
-            predecessor.stop();
+        if self.base.core.config.loop_index() == 0 {
+            self.succession.stop_predecessor();
         }
         match self.base.core.phase {
             Phase::Draining(Drain { cause: Cause::Told, .. }) => self.base.core.phase = Phase::Over,
@@ -127,15 +124,15 @@ impl Stack {
     }
 
     fn begin_drain(&mut self, patience: Duration, cause: Cause) {
-        info!(target: log::STACK, "ending; still open: {}", connections(self.flow_count()));
-        let (last_progress, mark) = (self.base.core.now, self.progress_mark());
+        info!(target: log::STACK, "ending; still open: {}", connections(self.relays.flow_count(&self.base)));
+        let (last_progress, mark) = (self.base.core.now, self.relays.progress_mark(&self.base));
         self.base.core.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
         self.base.core.timers.set(self.base.core.now, Timer::Drain);
         if cause != Cause::Succeeded {
             self.tell_stopping();
         }
         // The next program may begin at once.
-        self.peers.save(&mut self.base.core);
+        self.attempts.peers.save(&mut self.base.core);
     }
 
     pub(crate) fn on_drain_timer(&mut self) {
@@ -162,7 +159,7 @@ impl Stack {
         if self.is_drained() {
             return self.close_associations();
         }
-        let mark = self.progress_mark();
+        let mark = self.relays.progress_mark(&self.base);
         if mark != drain.mark && drain.cause == Cause::Deserted {
             (drain.mark, drain.last_progress) = (mark, self.base.core.now);
         }
@@ -170,7 +167,7 @@ impl Stack {
             self.base.core.phase = Phase::Draining(drain);
             return;
         }
-        warn!(target: log::STACK, "reset at the end: {}", connections(self.flow_count()));
+        warn!(target: log::STACK, "reset at the end: {}", connections(self.relays.flow_count(&self.base)));
         self.base.core.phase = Phase::Over;
     }
 
@@ -181,17 +178,11 @@ impl Stack {
         }
     }
 
-    pub(crate) fn flow_count(&self) -> usize {
-        let flows = self.base.values().map(|association| association.flows.len());
-        flows.sum::<usize>() + self.tcp_relays.len()
-    }
-
     /// Whether everything that has been taken was handed over, and nobody wants more to be.
     fn is_drained(&mut self) -> bool {
         let idle = self.attempts.is_empty()
             && self.callers.len() == 0
-            && self.relays.is_empty()
-            && self.tcp_relays.is_empty()
+            && self.relays.ids().is_empty()
             && self.datagrams.is_empty()
             && self
                 .base
@@ -200,19 +191,9 @@ impl Stack {
                 .seat
                 .as_ref()
                 .is_none_or(|seat| seat.index() > 0 || seat.is_last());
-        idle && self.flow_count() == 0 && !self.base.has_waiting() && self.is_last()
-    }
-
-    /// A number that changes when bytes have moved between programs and peers. Heartbeats and
-    /// retransmissions do not change it.
-    fn progress_mark(&self) -> u64 {
-        let statuses = self.base.ids().into_iter().filter_map(|id| self.base.core.status_of(id));
-        let left: usize = statuses.map(|status| status.unsent + status.outstanding).sum();
-        let moved = self.relays.values().map(|relay| relay.moved());
-        let moved_tcp = self.tcp_relays.values().map(|relay| relay.moved());
-        let moved: u64 = moved.chain(moved_tcp).sum();
-        // The shift keeps the two numbers from making up for each other.
-        moved.wrapping_add((left as u64).rotate_left(32))
+        idle && self.relays.flow_count(&self.base) == 0
+            && !self.base.has_waiting()
+            && self.succession.is_last()
     }
 
     pub(crate) fn on_signal(&mut self) {
@@ -233,18 +214,16 @@ impl Stack {
 
     /// Resets what is left, on both sides.
     pub(crate) fn end(&mut self) {
-        self.end_callers();
-        let relays = self.relays.keys().chain(self.tcp_relays.keys());
-        let relays: Vec<RelayId> = relays.copied().collect();
-        for relay in relays {
-            self.reset_relay(relay, RelayEnd::StackEnds);
+        self.callers.end_callers(&mut self.base);
+        for relay in self.relays.ids() {
+            self.relays.reset_relay(&mut self.base, &mut self.services, relay, RelayEnd::StackEnds);
         }
         for id in self.base.ids() {
             self.base.core.abort(id, b"the stack ends");
         }
         self.base.core.driver.flush(self.base.core.now);
         self.print_last_status_line();
-        self.peers.finish_saving(&mut self.base.core);
+        self.attempts.peers.finish_saving(&mut self.base.core);
     }
 }
 

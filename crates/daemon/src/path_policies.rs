@@ -1,7 +1,7 @@
 //! What this host wants of its paths: lines about addresses, interfaces and peers, as rules of the engine.
 
+use crate::core::Core;
 use crate::log;
-use crate::stack::Stack;
 use manypath_control::counted;
 use manypath_engine::{PathPolicy, PathRole, PathRule};
 use manypath_rules::FileError;
@@ -62,7 +62,7 @@ fn policy(wish: &PathWish) -> PathPolicy {
     PathPolicy { role, cost: wish.cost, metered: wish.metered, primary: wish.primary }
 }
 
-impl Stack {
+impl Core {
     /// Goes by other lines from now on.
     pub(crate) fn adopt_path_policies(&mut self, entries: Vec<PathEntry>) {
         if self.path_policies.entries != entries {
@@ -76,13 +76,8 @@ impl Stack {
     pub(crate) fn refresh_path_policies(&mut self) {
         let policies = &self.path_policies;
         let is_current = || {
-            let locals = self
-                .base
-                .core
-                .locals
-                .open
-                .iter()
-                .map(|one| (one.address.addr.ip(), one.interface.as_str()));
+            let locals =
+                self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
             locals.eq(policies.told.iter().map(|(addr, name)| (*addr, name.as_str())))
         };
         if !policies.entries.is_empty() && !is_current() {
@@ -91,16 +86,11 @@ impl Stack {
     }
 
     fn tell_path_policies(&mut self) {
-        let locals = self
-            .base
-            .core
-            .locals
-            .open
-            .iter()
-            .map(|one| (one.address.addr.ip(), one.interface.clone()));
+        let locals =
+            self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
         self.path_policies.told = locals.collect();
         let rules = self.path_policies.rules(&self.path_policies.told);
-        self.base.core.driver.endpoint_mut().set_path_policies(self.base.core.now, rules);
+        self.driver.endpoint_mut().set_path_policies(self.now, rules);
         let lines = self.path_policies.entries.len();
         info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
     }

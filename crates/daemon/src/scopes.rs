@@ -9,7 +9,6 @@ use crate::config::Locals;
 use crate::core::Core;
 use crate::locals::is_usable;
 use crate::log;
-use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{Config, Scope, is_private};
 use manypath_net::{ApartInterface, Interface, interfaces_apart};
@@ -172,46 +171,35 @@ fn is_named(one: &Interface, locals: &Locals, entries: &[PathEntry]) -> bool {
     }
 }
 
-impl Stack {
+impl Core {
     /// Looks again for which peers the local addresses are there. Those that have been isolated and are not any more
     /// are offered to the peers of associations.
     pub(crate) fn refresh_scopes(&mut self, interfaces: &[Interface]) {
-        let before = self.base.core.scopes.all.clone();
+        let before = self.scopes.all.clone();
         let entries = self.path_policies.entries();
-        if let Err(error) =
-            self.base.core.scopes.look(interfaces, &self.base.core.config.locals, entries)
-        {
-            if !std::mem::replace(&mut self.base.core.scopes.warned, true) {
+        if let Err(error) = self.scopes.look(interfaces, &self.config.locals, entries) {
+            if !std::mem::replace(&mut self.scopes.warned, true) {
                 warn!(target: log::STACK, "tunnels are taken for uplinks: netlink: {error}");
             }
-            self.base.core.count("interface_kinds_unknown");
+            self.count("interface_kinds_unknown");
         }
-        if self.base.core.scopes.all == before {
+        if self.scopes.all == before {
             return;
         }
-        let scopes =
-            self.base.core.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
-        self.base.core.driver.endpoint_mut().set_local_scopes(scopes);
+        let scopes = self.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
+        self.driver.endpoint_mut().set_local_scopes(scopes);
         let old = |addr| before.iter().find(|local| local.addr == addr);
-        for local in &self.base.core.scopes.all {
+        for local in &self.scopes.all {
             if old(local.addr).is_some_and(|it| it.scope == local.scope) {
                 continue;
             }
             let LocalScope { addr, interface, reason, .. } = local;
             let name = local.name();
-            log::say_once(
-                &self.base.core.config,
-                format_args!("{addr} ({interface}) is {name}: {reason}"),
-            );
+            log::say_once(&self.config, format_args!("{addr} ({interface}) is {name}: {reason}"));
             let released = old(local.addr).and_then(realm).is_some() && realm(local).is_none();
-            let open =
-                self.base.core.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
+            let open = self.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
             if let Some(open) = open.filter(|it| released && it.up) {
-                self.base
-                    .core
-                    .driver
-                    .endpoint_mut()
-                    .announce_local_address(self.base.core.now, open.address);
+                self.driver.endpoint_mut().announce_local_address(self.now, open.address);
             }
         }
     }
@@ -220,7 +208,7 @@ impl Stack {
     pub(crate) fn reread_scopes(&mut self) {
         match manypath_net::interfaces() {
             Ok(interfaces) => self.refresh_scopes(&interfaces),
-            Err(_) => self.base.core.count("interface_scans_failed"),
+            Err(_) => self.count("interface_scans_failed"),
         }
     }
 }

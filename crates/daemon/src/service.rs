@@ -65,7 +65,8 @@ impl Stack {
 
     /// Only a loop that turns gets here: whoever does not hear of all loops in time may start us anew.
     pub(crate) fn on_service_timer(&mut self) {
-        let (mut load, mut turns) = ([self.base.values().count(), self.flow_count()], true);
+        let (mut load, mut turns) =
+            ([self.base.values().count(), self.relays.flow_count(&self.base)], true);
         if let Some(seat) = &self.base.core.config.seat {
             seat.report(load[0], load[1]);
             load = seat.load();

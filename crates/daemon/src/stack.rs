@@ -8,34 +8,30 @@
 //! at once. Nothing is polled that cannot make progress.
 
 use crate::association::{DialId, RelayId};
-use crate::attempt::{Attempt, AttemptId, Grace};
+use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::config::{Encapsulation, StackConfig};
-use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::datagrams::{DatagramId, Datagrams};
-use crate::dial::Dial;
 use crate::drain::Phase;
-use crate::gateway::{Callers, Printer, Totals};
-use crate::listeners::Listeners;
+use crate::gateway::Callers;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Peers};
-use crate::relay::Relay;
+use crate::relays::Relays;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::service::Service;
+use crate::services::Services;
 use crate::settings::Settings;
 use crate::takeover::{Predecessor, Succession};
-use crate::tcp_relay::TcpRelay;
 use crate::timers::Timers;
 use crate::token::Source;
 use crate::uplinks::Uplinks;
-use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
 use manypath_control::counted;
 use manypath_engine::{Duration, Endpoint, Instant};
@@ -44,7 +40,6 @@ use manypath_sandbox::Confinement;
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -55,9 +50,6 @@ use tracing::{info, warn};
 const EVENTS_PER_TURN: usize = 1024;
 /// Bytes that one read takes from a local socket at most.
 const READ_SIZE: usize = 64 << 10;
-/// Bytes that all relays together move in one turn: some milliseconds of copying, after which the
-/// UDP sockets are looked at again.
-const BYTES_PER_TURN: u64 = 8 << 20;
 /// Rounds of settling in one turn: a flush makes room for more messages, and may cause events (an
 /// unreachable network).
 const ROUNDS_PER_TURN: usize = 8;
@@ -71,40 +63,18 @@ pub struct Stack {
     pub(crate) stopper: Stopper,
     pub(crate) uplinks: Uplinks,
     pub(crate) base: Base,
-    pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
-    /// What hosts of which nothing is known may take longer than TCP.
-    pub(crate) grace: Grace,
-    pub(crate) dials: BTreeMap<DialId, Dial>,
+    /// The client side.
+    pub(crate) attempts: Attempts,
+    /// The server side.
+    pub(crate) services: Services,
+    pub(crate) relays: Relays,
     /// TCP clients of a gateway.
     pub(crate) callers: Callers,
-    /// Writes lines about the state of a gateway, once there was one.
-    pub(crate) printer: Option<Printer>,
-    /// What connections that have ended have moved.
-    pub(crate) totals: Totals,
-    pub(crate) listeners: Listeners,
-    /// Flows of peers that are answered a little later.
-    pub(crate) waiting_flows: WaitingFlows,
     pub(crate) datagrams: Datagrams,
-    pub(crate) relays: BTreeMap<RelayId, Relay>,
-    pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
-    /// What the log will tell of the relays.
-    pub(crate) connections: BTreeMap<RelayId, Connection>,
-    /// Relays that can move something.
-    pub(crate) ready: BTreeSet<RelayId>,
-    /// Relays that have used up their turn.
-    pub(crate) unfinished: BTreeSet<RelayId>,
-    /// The relay whose turn it is.
-    pub(crate) next_relay: RelayId,
-    /// Bytes that relays may still move in this turn.
-    pub(crate) turn_budget: u64,
     pub(crate) signals: Option<Signals>,
     pub(crate) service: Service,
-    pub(crate) peers: Peers,
-    pub(crate) path_policies: PathPolicies,
     pub(crate) watch: Watch,
     pub(crate) settings: Settings,
-    /// The server before this one, while it goes on with its connections.
-    pub(crate) predecessor: Option<Predecessor>,
     /// Since when no launcher has been there, if launchers share the stack.
     pub(crate) deserted: Option<Instant>,
     /// Who takes over from this one.
@@ -171,8 +141,7 @@ impl Stack {
         let signals = watch_signals(&config, &registry)?;
         let memory = config.window_memory();
         let mut stack = Self {
-            peers: Peers::new(lifetimes(&config), config.peer_memory.take()),
-            path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
+            attempts: Attempts::new(Peers::new(lifetimes(&config), config.peer_memory.take())),
             watch: Watch::default(),
             settings,
             clock,
@@ -180,30 +149,17 @@ impl Stack {
             poll,
             stopper: Stopper::new(waker),
             uplinks: Uplinks::default(),
-            attempts: BTreeMap::new(),
-            grace: Grace::default(),
-            dials: BTreeMap::new(),
             callers: Callers::default(),
-            printer: None,
-            totals: Totals::default(),
-            listeners: Listeners::default(),
-            waiting_flows: WaitingFlows::default(),
             datagrams: Datagrams::new(lifetimes(&config)),
-            relays: BTreeMap::new(),
-            tcp_relays: BTreeMap::new(),
-            connections: BTreeMap::new(),
-            ready: BTreeSet::new(),
-            unfinished: BTreeSet::new(),
-            next_relay: RelayId(0),
-            turn_budget: 0,
             signals,
             service: Service::new(config.service, config.loop_index() == 0),
-            predecessor: None,
             deserted: None,
             succession: Succession::default(),
             confinement: None,
             scratch: vec![0; READ_SIZE].into_boxed_slice(),
             unsettled: false,
+            services: Services::default(),
+            relays: Relays::default(),
             base: Base::new(
                 Core {
                     now: clock.now(),
@@ -212,6 +168,8 @@ impl Stack {
                     driver,
                     locals,
                     scopes: LocalScopes::default(),
+                    path_policies: PathPolicies::load(config.paths.take())
+                        .map_err(io::Error::other)?,
                     rules: Rules::load(config.rules.take(), &config.allow)
                         .map_err(io::Error::other)?,
                     timers: Timers::default(),
@@ -225,24 +183,24 @@ impl Stack {
         };
         stack.base.core.begin_sharing();
         stack.begin_gateway()?;
-        stack.listen_direct();
-        stack.peers.recall_kept(&mut stack.base.core);
+        stack.services.listen_direct(&mut stack.base);
+        stack.attempts.peers.recall_kept(&mut stack.base.core);
         if !stack.base.core.config.door {
             stack.begin_service();
         }
-        stack.take_over(predecessor)?;
-        stack.keep_line();
+        stack.succession.take_over(&mut stack.base, predecessor)?;
+        stack.succession.keep_line(&mut stack.base);
         Ok(stack)
     }
 
     /// The sockets are open.
     fn begin_service(&mut self) {
         self.base.core.announce();
-        self.reread_scopes();
-        self.peers.notice_networks(&self.base.core);
-        self.watch_network();
+        self.base.core.reread_scopes();
+        self.attempts.peers.notice_networks(&self.base.core);
+        self.uplinks.watch_network(&mut self.base);
         if self.base.core.config.accept {
-            self.name_door();
+            self.services.name_door(&mut self.base);
         }
     }
 
@@ -302,7 +260,7 @@ impl Stack {
         self.base.core.now = now;
         self.base.core.count("turns");
         self.notice_suspension();
-        self.refresh_path_policies();
+        self.base.core.refresh_path_policies();
         for event in events {
             self.base.core.driver.handle_event(self.base.core.now, event);
         }
@@ -314,7 +272,7 @@ impl Stack {
         self.notice_closed_ports();
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
-        self.follow_answers();
+        self.attempts.follow_answers(&mut self.base);
         while let Some(timer) = self.base.core.timers.pop(self.base.core.now) {
             self.on_timer(timer);
         }
@@ -325,45 +283,46 @@ impl Stack {
     /// Lets everything that was caused take effect, and sends what came of it.
     fn settle(&mut self) {
         self.unsettled = true;
-        self.turn_budget = BYTES_PER_TURN;
+        self.relays.begin_turn();
         for round in 0..ROUNDS_PER_TURN {
             let news = self.drain_endpoint();
             self.drop_broken();
-            if round > 0 && !news && self.is_settled() {
+            if round > 0 && !news && self.base.is_settled() && !self.relays.has_work() {
                 self.unsettled = false;
                 break;
             }
             self.drain_flow_events();
-            self.service_relays();
-            self.service_datagrams();
+            self.relays.service_relays(&mut self.base, &mut self.services, &mut self.scratch);
+            self.datagrams.service(&mut self.base, &mut self.scratch);
             self.drain_flow_events();
             self.base.pump_messages();
             self.base.core.driver.flush(self.base.core.now);
         }
-        self.ready.append(&mut self.unfinished);
-        self.peers.plan_saving(&mut self.base.core);
-    }
-
-    fn is_settled(&self) -> bool {
-        self.base.is_settled() && self.ready.is_empty() && !self.base.can_pump()
+        self.relays.end_turn();
+        self.attempts.peers.plan_saving(&mut self.base.core);
     }
 
     fn on_event(&mut self, event: &Event) {
         let Some(source) = Source::of(event.token()) else { return };
+        let base = &mut self.base;
         match source {
             // A socket of the driver, which has had it.
             Source::Local(_) => {}
-            Source::Relay(id) => self.on_relay_event(RelayId(id), event),
-            Source::Near(id) => self.on_near_event(RelayId(id), event),
+            Source::Relay(id) => self.relays.on_relay_event(RelayId(id), event),
+            Source::Near(id) => self.relays.on_near_event(RelayId(id), event),
             Source::Far(id) => self.on_far_event(id, event),
-            Source::Dial(id) => self.on_dial_event(DialId(id), event),
-            Source::Control(id) => self.base.core.control.on_event(id),
-            Source::ControlListener | Source::Door => self.base.core.accept_control(),
-            Source::Clients(_) => self.accept_callers(),
-            Source::Caller(id) => self.on_caller_event(RelayId(id), event),
-            Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
-            Source::Line(control) => self.on_line(control),
-            Source::Network => self.on_network_news(),
+            Source::Dial(id) => {
+                self.services.on_dial_event(base, &mut self.relays, DialId(id), event)
+            }
+            Source::Control(id) => base.core.control.on_event(id),
+            Source::ControlListener | Source::Door => base.core.accept_control(),
+            Source::Clients(_) => self.callers.accept_callers(base, &self.relays),
+            Source::Caller(id) => self.callers.on_caller_event(base, RelayId(id), event),
+            Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
+            Source::Line(control) => self.datagrams.on_line(control),
+            Source::Network => {
+                self.uplinks.on_network_news(base, &mut self.attempts, &mut self.relays)
+            }
             // Each turn looks at it.
             Source::Clock => {}
             Source::Signal => self.on_signal(),
@@ -373,7 +332,7 @@ impl Stack {
 
     /// When the next turn is due if the kernel has no news before: the origin means at once.
     pub fn next_turn(&self) -> Option<Instant> {
-        let work = !self.ready.is_empty() || self.datagrams.has_work();
+        let work = self.relays.has_work() || self.datagrams.has_work();
         if self.unsettled || work || !self.base.core.control.unread.is_empty() {
             return Some(Instant::ZERO);
         }
@@ -385,7 +344,7 @@ impl Stack {
     pub(crate) fn adopt_settings(&mut self) {
         let config = &self.base.core.config;
         log::set_levels(&config.log);
-        self.peers.set_lifetimes(lifetimes(config));
+        self.attempts.peers.set_lifetimes(lifetimes(config));
         self.datagrams.services.set_lifetimes(lifetimes(config));
         self.base.memory().set_limit(config.window_memory());
         self.base.core.driver.endpoint_mut().configure(|engine| {

@@ -3,9 +3,9 @@
 use crate::association::{Association, FlowUse};
 use crate::base::Base;
 use crate::core::Core;
-use crate::dial::Dial;
 use crate::log;
 use crate::scopes::LocalScope;
+use crate::services::Dial;
 use crate::stack::Stack;
 use manypath_control::status::{
     AssociationStatus, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
@@ -34,7 +34,10 @@ impl Stack {
             udp_port: self.base.core.locals.udp_port(),
             privileged_port: self.base.core.locals.second_port,
             allow: self.base.core.open_services(),
-            listeners: self.listeners.status(|listener| self.may_reach(listener)),
+            listeners: self
+                .services
+                .listeners
+                .status(|listener| self.base.core.rules.may_offer(listener.addr)),
             locals: local_statuses(&self.base.core),
             associations: self.association_statuses(),
             receive_memory: MemoryStatus {
@@ -42,7 +45,7 @@ impl Stack {
                 promised_bytes: self.base.memory().promised(),
             },
             sandbox: self.sandbox_status(),
-            peers: self.peers.status(self.base.core.now),
+            peers: self.attempts.peers.status(self.base.core.now),
             fallbacks: self.base.core.counters.fallbacks().clone(),
             counters: all_counters(&self.base),
         }
@@ -74,7 +77,7 @@ impl Stack {
             receive_queued_bytes: status.receive_queued as u64,
             paths: status.paths.iter().map(|path| path_status(&self.base.core, path)).collect(),
             flows: self.flow_statuses(association),
-            datagrams: self.datagram_statuses(association),
+            datagrams: self.datagrams.statuses(association),
         })
     }
 
@@ -93,8 +96,8 @@ impl Stack {
 
     fn client_told(&self, used: FlowUse) -> Option<SocketAddr> {
         match used {
-            FlowUse::Relay(id) => self.connections.get(&id)?.client(),
-            FlowUse::Dial(id) => self.dials.get(&id).map(Dial::client),
+            FlowUse::Relay(id) => self.relays.client_of(id),
+            FlowUse::Dial(id) => self.services.dial_of(&id).map(Dial::client),
             FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Closing => None,
         }
     }
@@ -103,7 +106,7 @@ impl Stack {
         let options = match used {
             FlowUse::Relay(id) => self.relays.get(&id).map(|relay| relay.options),
             FlowUse::Attempt(id) => self.attempts.get(&id).map(|attempt| attempt.options),
-            FlowUse::Dial(id) => self.dials.get(&id).map(|dial| dial.options),
+            FlowUse::Dial(id) => self.services.dial_of(&id).map(|dial| dial.options),
             FlowUse::Caller(_) | FlowUse::Closing => None,
         };
         options.is_some_and(|options| options.redundant == Some(true))

@@ -16,17 +16,7 @@ impl Stack {
                 format_args!("the machine was suspended for {seconds} s: all peers are asked");
             log::say_once(&self.base.core.config, line);
             self.base.core.count("suspensions");
-            self.resume_after_suspension();
+            self.relays.resume_after_suspension(&mut self.base);
         }
-    }
-
-    fn resume_after_suspension(&mut self) {
-        for id in self.base.ids() {
-            self.base.core.driver.endpoint_mut().resume(self.base.core.now, id);
-        }
-        // What a program waits for has not been silent for that long.
-        let now = self.base.core.now;
-        let patience = self.relays.values_mut().filter_map(|relay| relay.patience.as_mut());
-        patience.for_each(|patience| patience.begin_anew(now));
     }
 }

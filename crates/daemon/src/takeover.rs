@@ -14,6 +14,7 @@
 //!
 //! Of a server with several engine loops, each loop takes over from the one with its number, by itself.
 
+use crate::base::Base;
 use crate::config::{Encapsulation, StackConfig};
 use crate::log;
 use crate::loops::MAX_LOOPS;
@@ -49,6 +50,8 @@ pub(crate) struct Predecessor {
 /// Who comes after this server.
 #[derive(Debug, Default)]
 pub(crate) struct Succession {
+    /// The server before this one, while it goes on with its connections.
+    predecessor: Option<Predecessor>,
     /// The control connection of the successor.
     by: Option<u64>,
     /// Whether it has taken over.
@@ -63,6 +66,13 @@ pub(crate) struct Succession {
 }
 
 impl Succession {
+    /// Ends the server before this one as this one is ended.
+    pub(crate) fn stop_predecessor(&self) {
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.stop();
+        }
+    }
+
     /// Whether the name by which the server is found is another one's.
     pub(crate) const fn has_begun(&self) -> bool {
         self.by.is_some()
@@ -165,11 +175,15 @@ fn ask(socket: ControlSocket) -> Result<(ControlClient, Lent), ControlError> {
 }
 
 /// The successor's side.
-impl Stack {
+impl Succession {
     /// Takes over what the predecessor has lent.
-    pub(crate) fn take_over(&mut self, predecessor: Option<Predecessor>) -> io::Result<()> {
+    pub(crate) fn take_over(
+        &mut self,
+        base: &mut Base,
+        predecessor: Option<Predecessor>,
+    ) -> io::Result<()> {
         let Some(predecessor) = predecessor else { return Ok(()) };
-        for (local, line) in self.base.core.driver.pass_strays_on(&predecessor.sockets)? {
+        for (local, line) in base.core.driver.pass_strays_on(&predecessor.sockets)? {
             let request = Request::Line { local };
             predecessor.client.send(&request, Some(line.as_fd())).map_err(io::Error::other)?;
         }
@@ -178,24 +192,24 @@ impl Stack {
         let pid = predecessor.client.socket().peer_credentials()?.pid;
         let line =
             format_args!("takes over from process {pid}, which goes on with its connections");
-        log::say_once(&self.base.core.config, line);
-        self.base.core.count("took_over");
+        log::say_once(&base.core.config, line);
+        base.core.count("took_over");
         self.predecessor = Some(predecessor);
         Ok(())
     }
 
     /// Gives the service manager a line for the next process.
-    pub(crate) fn keep_line(&mut self) {
-        if !self.base.core.config.anchored {
+    pub(crate) fn keep_line(&mut self, base: &mut Base) {
+        if !base.core.config.anchored {
             return;
         }
         let kept = ControlSocket::pair().and_then(|(ours, theirs)| {
-            let id = self.base.core.control.add(ours, false, &self.base.core.registry)?;
+            let id = base.core.control.add(ours, false, &base.core.registry)?;
             manager::store(theirs.as_fd());
             Ok(id)
         });
         match kept {
-            Ok(id) => self.succession.kept = Some(id),
+            Ok(id) => self.kept = Some(id),
             Err(error) => {
                 warn!(target: log::STACK, "the next restart will end all connections: {error}")
             }
@@ -210,61 +224,65 @@ impl Stack {
 }
 
 /// The predecessor's side.
-impl Stack {
-    pub(crate) fn on_take_over(&mut self, id: u64) {
-        let copies = match (self.why_not_to_lend(), self.base.core.driver.copies()) {
+impl Succession {
+    pub(crate) fn on_take_over(&mut self, base: &mut Base, id: u64) {
+        let copies = match (self.why_not_to_lend(base), base.core.driver.copies()) {
             (Some(why), _) => Err(why.to_owned()),
             (None, Ok(copies)) if copies.is_empty() => Err("no socket is open".to_owned()),
             (None, copies) => copies.map_err(|error| error.to_string()),
         };
         let copies = match copies {
             Ok(copies) => copies,
-            Err(why) => return self.base.core.reply(id, Reply::Refused { why }),
+            Err(why) => return base.core.reply(id, Reply::Refused { why }),
         };
-        self.succession.by = Some(id);
+        self.by = Some(id);
         // The name is the successor's from now on.
-        self.base.core.control.close_door(&self.base.core.registry);
+        base.core.control.close_door(&base.core.registry);
         let count = copies.len();
         for (index, (local, fd)) in copies.into_iter().enumerate() {
-            self.base.core.control.reply(
-                id,
-                Reply::Lent { local, left: count - index - 1 },
-                Some(fd),
-            );
+            base.core.control.reply(id, Reply::Lent { local, left: count - index - 1 }, Some(fd));
         }
     }
 
-    fn why_not_to_lend(&self) -> Option<&'static str> {
-        if self.base.core.config.encapsulation == Encapsulation::Native {
+    fn why_not_to_lend(&self, base: &Base) -> Option<&'static str> {
+        if base.core.config.encapsulation == Encapsulation::Native {
             Some("SCTP without UDP encapsulation is not handed over")
-        } else if self.base.core.config.gateway.is_some() || !self.base.core.config.accept {
+        } else if base.core.config.gateway.is_some() || !base.core.config.accept {
             Some("it does not serve peers, or is a gateway")
-        } else if self.succession.has_begun() {
+        } else if self.has_begun() {
             Some("another process has taken over already")
-        } else if !self.base.core.phase.serves_peers() {
+        } else if !base.core.phase.serves_peers() {
             Some("it is ending")
         } else {
             None
         }
     }
 
-    pub(crate) fn on_lent_line(&mut self, id: u64, local: SocketAddr, line: OwnedFd) {
-        if self.succession.by != Some(id) {
-            return self.base.core.count("lines_refused");
+    pub(crate) fn on_lent_line(
+        &mut self,
+        base: &mut Base,
+        id: u64,
+        local: SocketAddr,
+        line: OwnedFd,
+    ) {
+        if self.by != Some(id) {
+            return base.core.count("lines_refused");
         }
-        match self.base.core.driver.lend(local, line) {
-            Ok(true) => self.succession.lent = true,
-            Ok(false) | Err(_) => self.base.core.count("lines_refused"),
+        match base.core.driver.lend(local, line) {
+            Ok(true) => self.lent = true,
+            Ok(false) | Err(_) => base.core.count("lines_refused"),
         }
     }
+}
 
+impl Stack {
     pub(crate) fn on_taken_over(&mut self, id: u64) {
         if self.succession.by != Some(id) {
             return;
         }
         self.succession.done = true;
         self.base.core.count("taken_over");
-        let open = counted(self.flow_count(), "connection", "connections");
+        let open = counted(self.relays.flow_count(&self.base), "connection", "connections");
         info!(target: log::STACK, "another process takes over; {open} go on here");
         self.outlive(MAX_AFTERLIFE);
         self.release_launchers();
@@ -274,7 +292,7 @@ impl Stack {
     /// its name lives as long as the line to its launcher.
     pub(crate) fn release_launchers(&mut self) {
         for id in self.base.core.control.launchers() {
-            if self.listeners.is_free(id) {
+            if self.services.listeners.is_free(id) {
                 self.drop_control(id);
             }
         }
@@ -284,7 +302,7 @@ impl Stack {
     pub(crate) fn on_control_gone(&mut self, id: u64) {
         if self.succession.by == Some(id) && !self.succession.done {
             self.succession.by = None;
-            self.name_door();
+            self.services.name_door(&mut self.base);
         }
         if self.succession.kept == Some(id) {
             self.succession.kept = None;
@@ -313,7 +331,7 @@ impl Stack {
         if self.succession.alone {
             self.base.core.after(MAX_WAIT, Timer::Successor);
         }
-        self.name_door();
+        self.services.name_door(&mut self.base);
         true
     }
 

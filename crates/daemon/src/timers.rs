@@ -90,31 +90,38 @@ impl Timers {
 
 impl Stack {
     pub(crate) fn on_timer(&mut self, timer: Timer) {
+        let base = &mut self.base;
         match timer {
-            Timer::HeadStart(id) => self.on_head_start_timer(id),
-            Timer::Route(id) => self.on_route_timer(id),
-            Timer::InitCopy(id) => self.base.core.on_init_copy_timer(id),
-            Timer::Answer(_) => self.follow_answers(),
-            Timer::Fallback(id) => self.on_fallback_timer(id),
-            Timer::Attach(id) => self.on_attach_timer(id),
-            Timer::Patience(id) => self.on_patience_timer(id),
-            Timer::Idle(id) => self.base.on_idle_timer(id),
-            Timer::DatagramFallback(id) => self.on_datagram_fallback(id),
-            Timer::Datagrams => self.on_datagrams_timer(),
-            Timer::Rescan => self.on_rescan_timer(),
-            Timer::Network => self.on_network_timer(),
-            Timer::Presence(id) => self.base.on_presence_timer(id),
-            Timer::Quiet(id) => self.base.on_quiet_timer(id),
+            Timer::HeadStart(id) => self.attempts.on_head_start_timer(base, id),
+            Timer::Route(id) => self.attempts.on_route_timer(base, id),
+            Timer::InitCopy(id) => base.core.on_init_copy_timer(id),
+            Timer::Answer(_) => self.attempts.follow_answers(base),
+            Timer::Fallback(id) => self.attempts.on_fallback_timer(base, id),
+            Timer::Attach(id) => self.attempts.on_attach_timer(base, id),
+            Timer::Patience(id) => self.relays.on_patience_timer(base, &mut self.services, id),
+            Timer::Idle(id) => base.on_idle_timer(id),
+            Timer::DatagramFallback(id) => {
+                self.datagrams.on_fallback_timer(base, &mut self.attempts.peers, id)
+            }
+            Timer::Datagrams => self.datagrams.on_timer(base),
+            Timer::Rescan => {
+                self.uplinks.on_rescan_timer(base, &mut self.attempts, &mut self.relays)
+            }
+            Timer::Network => {
+                self.uplinks.on_network_timer(base, &mut self.attempts, &mut self.relays)
+            }
+            Timer::Presence(id) => base.on_presence_timer(id),
+            Timer::Quiet(id) => base.on_quiet_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
-            Timer::Look => self.answer_looked(),
-            Timer::Waiting => self.on_waiting_timer(),
-            Timer::Delayed => self.give_up_delayed(),
-            Timer::AcceptControl => self.base.core.accept_control(),
-            Timer::Callers => self.accept_callers(),
+            Timer::Look => self.services.answer_looked(base, &mut self.relays),
+            Timer::Waiting => self.services.on_waiting_timer(base, &mut self.relays),
+            Timer::Delayed => self.services.give_up_delayed(base),
+            Timer::AcceptControl => base.core.accept_control(),
+            Timer::Callers => self.callers.accept_callers(base, &self.relays),
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
-            Timer::SavePeers => self.peers.save(&mut self.base.core),
-            Timer::Watch => self.on_watch_timer(),
+            Timer::SavePeers => self.attempts.peers.save(&mut base.core),
+            Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),
             Timer::Successor => self.on_successor_timer(),

@@ -3,13 +3,14 @@
 //! The kernel says when to look (netlink), and what there is is compared with what is open. Where no
 //! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
 
+use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::config::{self, LocalName};
 use crate::core::Core;
 use crate::locals::{Local, addresses, is_usable};
 use crate::log;
 use crate::peers::Peers;
-use crate::stack::Stack;
+use crate::relays::Relays;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_engine::{AddressChange, AssociationId, Duration, Instant, ReconfigurationOutcome};
@@ -52,119 +53,137 @@ fn open_watch(registry: &Registry) -> io::Result<NetworkWatch> {
     Ok(watch)
 }
 
-impl Stack {
+impl Uplinks {
     /// From now on the addresses of the host are followed.
-    pub(crate) fn watch_network(&mut self) {
-        match open_watch(&self.base.core.registry) {
-            Ok(watch) => self.uplinks.watch = Some(watch),
+    pub(crate) fn watch_network(&mut self, base: &mut Base) {
+        match open_watch(&base.core.registry) {
+            Ok(watch) => self.watch = Some(watch),
             Err(error) => {
                 warn!(target: log::STACK, "changes of addresses are noticed late: netlink: {error}");
-                self.base.core.count("network_watches_refused");
+                base.core.count("network_watches_refused");
             }
         }
-        self.base.core.timers.set(self.base.core.now, Timer::Rescan);
+        base.core.timers.set(base.core.now, Timer::Rescan);
     }
 
     /// The kernel has something to say.
-    pub(crate) fn on_network_news(&mut self) {
-        let Some(watch) = &mut self.uplinks.watch else { return };
+    pub(crate) fn on_network_news(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+    ) {
+        let Some(watch) = &mut self.watch else { return };
         let news = watch.take();
         if news.routes {
-            self.base.core.count("route_changes_heard");
-            self.base.core.driver.endpoint_mut().probe_failed_paths(self.base.core.now);
+            base.core.count("route_changes_heard");
+            base.core.driver.endpoint_mut().probe_failed_paths(base.core.now);
         }
         // A gateway makes an uplink of a bridge.
         let pause = match news.addresses {
             true => SCAN_PAUSE,
             false => ROUTES_PAUSE,
         };
-        if news.is_empty() || self.uplinks.planned && !news.addresses {
+        if news.is_empty() || self.planned && !news.addresses {
             return;
         }
-        let next = self.uplinks.scanned + pause;
-        if next <= self.base.core.now {
-            self.follow_addresses();
+        let next = self.scanned + pause;
+        if next <= base.core.now {
+            self.follow_addresses(base, attempts, relays);
         } else {
-            self.uplinks.planned = true;
-            self.base.core.timers.set(next, Timer::Network);
+            self.planned = true;
+            base.core.timers.set(next, Timer::Network);
         }
     }
 
-    pub(crate) fn on_network_timer(&mut self) {
-        self.uplinks.planned = false;
-        self.follow_addresses();
+    pub(crate) fn on_network_timer(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+    ) {
+        self.planned = false;
+        self.follow_addresses(base, attempts, relays);
     }
 
-    pub(crate) fn on_rescan_timer(&mut self) {
-        let interval = match (&self.uplinks.watch, self.base.core.locals.open.is_empty()) {
+    pub(crate) fn on_rescan_timer(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+    ) {
+        let interval = match (&self.watch, base.core.locals.open.is_empty()) {
             (Some(_), _) => RESCAN_INTERVAL,
             (None, true) => FIRST_SCAN_INTERVAL,
             (None, false) => DEAF_RESCAN_INTERVAL,
         };
-        self.base.core.after(interval, Timer::Rescan);
-        self.follow_addresses();
+        base.core.after(interval, Timer::Rescan);
+        self.follow_addresses(base, attempts, relays);
     }
 
     /// Brings sockets and associations up to date with the addresses of the host. What has gone sends
     /// no more before what has come is offered to the peers: so an association whose only address has
     /// changed moves at once.
-    fn follow_addresses(&mut self) {
-        self.uplinks.scanned = self.base.core.now;
+    fn follow_addresses(&mut self, base: &mut Base, attempts: &mut Attempts, relays: &mut Relays) {
+        self.scanned = base.core.now;
         let Ok(interfaces) = manypath_net::interfaces() else {
-            return self.base.core.count("interface_scans_failed");
+            return base.core.count("interface_scans_failed");
         };
-        self.base.core.locals.own = addresses(&interfaces);
-        self.base.core.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
-        self.refresh_scopes(&interfaces);
-        follow_links(&mut self.base.core, &interfaces);
-        let gone = self.close_gone(&interfaces);
-        let before = self.base.core.locals.open.len();
+        base.core.locals.own = addresses(&interfaces);
+        base.core.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
+        base.core.refresh_scopes(&interfaces);
+        follow_links(&mut base.core, &interfaces);
+        let gone = self.close_gone(base, relays, &interfaces);
+        let before = base.core.locals.open.len();
         for interface in &interfaces {
             // New addresses are the successor's.
-            let wanted =
-                is_wanted(&self.base.core, interface) && !self.base.core.phase.is_succeeded();
-            if wanted && self.base.core.locals.is_new(interface) {
-                add_local(&mut self.base.core, interface);
+            let wanted = is_wanted(&base.core, interface) && !base.core.phase.is_succeeded();
+            if wanted && base.core.locals.is_new(interface) {
+                add_local(&mut base.core, interface);
             }
         }
-        if !gone.is_empty() || self.base.core.locals.open.len() > before {
-            crate::attempt::forget_near(&mut self.base.core, &mut self.peers, None);
-            self.peers.notice_networks(&self.base.core);
+        if !gone.is_empty() || base.core.locals.open.len() > before {
+            crate::attempt::forget_near(&mut base.core, &mut attempts.peers, None);
+            attempts.peers.notice_networks(&base.core);
         }
         for local in gone {
-            self.base
-                .core
+            base.core
                 .driver
                 .endpoint_mut()
-                .remove_local_address(self.base.core.now, local.address.addr.ip());
+                .remove_local_address(base.core.now, local.address.addr.ip());
         }
     }
 
     /// Closes the sockets of addresses that are not there any more. Nothing is sent from there; the
     /// peers have not been told yet.
-    fn close_gone(&mut self, interfaces: &[Interface]) -> Vec<Local> {
+    fn close_gone(
+        &self,
+        base: &mut Base,
+        relays: &mut Relays,
+        interfaces: &[Interface],
+    ) -> Vec<Local> {
         let there = |local: &Local| {
             local.address.addr.ip().is_loopback() || interfaces.iter().any(|one| local.is_at(one))
         };
-        let gone = self.base.core.locals.open.iter().filter(|local| !there(local));
+        let gone = base.core.locals.open.iter().filter(|local| !there(local));
         let gone: Vec<IpAddr> = gone.map(|local| local.address.addr.ip()).collect();
-        gone.into_iter().for_each(|local| self.keep_loads_of(local));
+        gone.into_iter().for_each(|local| relays.keep_loads_of(base, local));
         let (open, gone): (Vec<_>, _) =
-            std::mem::take(&mut self.base.core.locals.open).into_iter().partition(there);
-        self.base.core.locals.open = open;
+            std::mem::take(&mut base.core.locals.open).into_iter().partition(there);
+        base.core.locals.open = open;
         for local in &gone {
             let ip = local.address.addr.ip();
             log::say_once(
-                &self.base.core.config,
+                &base.core.config,
                 format_args!("{ip} has gone from {}", local.interface),
             );
-            self.base.core.count("addresses_gone");
-            self.base.core.driver.endpoint_mut().suspend_local_address(self.base.core.now, ip);
+            base.core.count("addresses_gone");
+            base.core.driver.endpoint_mut().suspend_local_address(base.core.now, ip);
             for socket in local.sockets() {
-                self.base.core.driver.unbind(self.base.core.now, Source::Local(socket).token());
+                base.core.driver.unbind(base.core.now, Source::Local(socket).token());
             }
         }
-        note_fixed(&mut self.base.core, gone.len());
+        note_fixed(&mut base.core, gone.len());
         gone
     }
 }

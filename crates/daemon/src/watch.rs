@@ -5,7 +5,6 @@
 
 use crate::base::Base;
 use crate::core::Core;
-use crate::stack::Stack;
 use crate::status::{path_state_name, policy};
 use crate::timers::Timer;
 use manypath_control::Reply;
@@ -77,38 +76,38 @@ fn is_same(old: &Seen, new: &Seen) -> bool {
     ips(&old.addr) == ips(&new.addr)
 }
 
-impl Stack {
+impl Watch {
     /// A caller wants to be told from now on.
-    pub(crate) fn on_watch(&mut self, control: u64) {
-        self.watch.watchers.insert(control);
-        self.watch.known = paths_now(&self.base);
-        self.base.core.reply(control, Reply::Watching);
-        if !std::mem::replace(&mut self.watch.ticking, true) {
-            self.base.core.after(PAUSE, Timer::Watch);
+    pub(crate) fn on_watch(&mut self, base: &mut Base, control: u64) {
+        self.watchers.insert(control);
+        self.known = paths_now(base);
+        base.core.reply(control, Reply::Watching);
+        if !std::mem::replace(&mut self.ticking, true) {
+            base.core.after(PAUSE, Timer::Watch);
         }
     }
 
-    pub(crate) fn on_watch_timer(&mut self) {
-        if self.watch.watchers.is_empty() {
-            self.watch = crate::watch::Watch::default();
+    pub(crate) fn on_watch_timer(&mut self, base: &mut Base) {
+        if self.watchers.is_empty() {
+            *self = Self::default();
             return;
         }
-        self.tell_watchers();
-        self.base.core.after(PAUSE, Timer::Watch);
+        self.tell_watchers(base);
+        base.core.after(PAUSE, Timer::Watch);
     }
 
     /// Tells those who watch what has happened since they were told last.
-    pub(crate) fn tell_watchers(&mut self) {
-        if self.watch.watchers.is_empty() {
+    pub(crate) fn tell_watchers(&mut self, base: &mut Base) {
+        if self.watchers.is_empty() {
             return;
         }
-        let now = paths_now(&self.base);
-        let changes = changes(&self.watch.known, &now);
-        self.watch.known = now;
+        let now = paths_now(base);
+        let changes = changes(&self.known, &now);
+        self.known = now;
         for (id, change, seen) in changes {
-            let event = path_event(&self.base.core, id, change, &seen);
-            for control in self.watch.watchers.clone() {
-                self.base.core.reply(control, Reply::Path(event.clone()));
+            let event = path_event(&base.core, id, change, &seen);
+            for control in self.watchers.clone() {
+                base.core.reply(control, Reply::Path(event.clone()));
             }
         }
     }

@@ -1,15 +1,13 @@
 //! How the way of a program's connection is, for the launcher to tell the program.
 
-use crate::association::{DialId, RelayId};
+use crate::association::RelayId;
 use crate::attempt::Client;
 use crate::base::Base;
-use crate::dial::Dial;
 use crate::parameters;
 use crate::stack::Stack;
 use manypath_control::Way;
 use manypath_engine::{AssociationId, AssociationStatus, PathState, PathStatus};
 use manypath_flow::FlowId;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What a packet needs besides the program's bytes at most: IPv6, UDP and SCTP headers and that of
@@ -20,24 +18,9 @@ impl Stack {
     /// The way of a connection that is attached or about to be; `None` when it is none of ours, or over.
     pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
         let attempt = self.base.core.control.attempt(client)?;
-        self.way_of_relay(RelayId(attempt.0)).or_else(|| self.way_promised(attempt))
-    }
-
-    /// The way to the client of a connection that was led to a listener.
-    pub(crate) fn way_from(&self, from: SocketAddr, to: SocketAddr) -> Option<Way> {
-        let id = self.listeners.relay_between(from, to)?;
-        let dial = || self.dials.get(&DialId(id)).map(Dial::flow);
-        let dialled =
-            || dial().and_then(|(association, flow)| self.base.way_of_flow(association, flow));
-        self.way_of_relay(RelayId(id)).or_else(dialled)
-    }
-
-    fn way_of_relay(&self, id: RelayId) -> Option<Way> {
-        if let Some(relay) = self.tcp_relays.get(&id) {
-            return relay.far.way().ok();
-        }
-        let relay = self.relays.get(&id)?;
-        self.base.way_of_flow(relay.association, relay.flow)
+        self.relays
+            .way_of_relay(&self.base, RelayId(attempt.0))
+            .or_else(|| self.attempts.way_promised(&self.base, attempt))
     }
 }
 

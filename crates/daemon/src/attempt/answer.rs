@@ -3,6 +3,8 @@
 use super::open::{errno_of, log_refused};
 use super::{AttemptId, Client, Open, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
+use crate::attempt::Attempts;
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
@@ -22,92 +24,102 @@ impl Stack {
     pub(crate) fn on_opened(&mut self, association: AssociationId, flow: FlowId) {
         let id = match self.base.flow_use(association, flow) {
             Some(FlowUse::Attempt(id)) => id,
-            Some(FlowUse::Caller(id)) => return self.on_call_answered(id, association, flow),
+            Some(FlowUse::Caller(id)) => {
+                return self.callers.on_call_answered(
+                    &mut self.base,
+                    &mut self.relays,
+                    id,
+                    association,
+                    flow,
+                );
+            }
             Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => return,
         };
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        let Some(attempt) = self.attempts.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open) = (attempt.client, attempt.open);
-        self.peers.remember_carried(self.base.core.now, open.destination);
-        crate::attempt::race::drop_tcp(&mut self.base.core, tcp);
+        self.attempts.peers.remember_carried(self.base.core.now, open.destination);
+        super::race::drop_tcp(&mut self.base.core, tcp);
         let local = self.base.core.local_name(association, &open);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
-        self.promise(id, client, Transport::Sctp, local, open.destination);
+        self.attempts.promise(&mut self.base, id, client, Transport::Sctp, local, open.destination);
     }
+}
 
+impl Attempts {
     pub(super) fn promise(
-        &mut self,
+        &self,
+        base: &mut Base,
         attempt: AttemptId,
         client: Client,
         transport: Transport,
         local: SocketAddr,
         peer: SocketAddr,
     ) {
-        self.base.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
-        if self.attempts.get(&attempt).is_some_and(|attempt| attempt.open.waiting) {
-            let way = self.way_promised(attempt);
-            self.base.core.reply(client.control, Reply::Way { id: client.id, way });
+        base.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
+        if self.all.get(&attempt).is_some_and(|attempt| attempt.open.waiting) {
+            let way = self.way_promised(base, attempt);
+            base.core.reply(client.control, Reply::Way { id: client.id, way });
         }
-        self.base
-            .core
-            .reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+        base.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
     }
 
     /// The way of a connection that the launcher was told to complete.
-    pub(crate) fn way_promised(&self, id: AttemptId) -> Option<Way> {
-        let attempt = self.attempts.get(&id)?;
+    pub(crate) fn way_promised(&self, base: &Base, id: AttemptId) -> Option<Way> {
+        let attempt = self.all.get(&id)?;
         match (&attempt.sctp, &attempt.tcp) {
-            (Sctp::Opened { association, flow }, _) => self.base.way_of_flow(*association, *flow),
+            (Sctp::Opened { association, flow }, _) => base.way_of_flow(*association, *flow),
             (_, Tcp::Promised(far)) => far.way().ok(),
             (Sctp::Opening { .. } | Sctp::Failed, _) => None,
         }
     }
 
     /// The peer has refused the flow.
-    pub(crate) fn on_refused(&mut self, association: AssociationId, flow: FlowId, why: Refusal) {
-        let Some(FlowUse::Attempt(id)) = self.base.flow_use(association, flow) else {
+    pub(crate) fn on_refused(
+        &mut self,
+        base: &mut Base,
+        association: AssociationId,
+        flow: FlowId,
+        why: Refusal,
+    ) {
+        let Some(FlowUse::Attempt(id)) = base.flow_use(association, flow) else {
             return;
         };
-        self.base.set_flow_use(association, flow, FlowUse::Closing);
-        let Some(attempt) = self.attempts.get(&id) else { return };
+        base.set_flow_use(association, flow, FlowUse::Closing);
+        let Some(attempt) = self.all.get(&id) else { return };
         let destination = attempt.open.destination;
         match why {
-            Refusal::Errno(errno) => self.fail(id, i32::from(errno)),
+            Refusal::Errno(errno) => self.fail(base, id, i32::from(errno)),
             Refusal::NotAllowed => {
                 let reason = FallbackReason::NotAllowed;
-                self.peers.remember_service(self.base.core.now, destination, reason);
-                self.give_up_sctp(id, reason);
+                self.peers.remember_service(base.core.now, destination, reason);
+                self.give_up_sctp(base, id, reason);
             }
             Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
-                self.give_up_sctp(id, FallbackReason::Busy);
+                self.give_up_sctp(base, id, FallbackReason::Busy);
             }
         }
     }
 
     /// The association of the flow has ended.
-    pub(crate) fn on_attempt_flow_lost(&mut self, id: AttemptId, reason: FallbackReason) {
-        match self.attempts.get(&id).map(|attempt| attempt.sctp) {
+    pub(crate) fn on_flow_lost(&mut self, base: &mut Base, id: AttemptId, reason: FallbackReason) {
+        match self.all.get(&id).map(|attempt| attempt.sctp) {
             Some(Sctp::Opening { association, .. }) => {
-                if !self.try_directly(id, association, reason) {
-                    let reason = self.note_direct_failure(id, association, reason);
-                    self.give_up_sctp(id, reason);
+                if !self.try_directly(base, id, association, reason) {
+                    let reason = self.note_direct_failure(base, id, association, reason);
+                    self.give_up_sctp(base, id, reason);
                 }
             }
             // The program was told that it is connected: it sees the connection break.
-            Some(Sctp::Opened { .. }) => self.fail(id, libc::ECONNRESET),
+            Some(Sctp::Opened { .. }) => self.fail(base, id, libc::ECONNRESET),
             Some(Sctp::Failed) | None => {}
         }
     }
 
-    /// The peer has reset the flow that was to be used.
-    pub(crate) fn on_attempt_flow_reset(&mut self, id: AttemptId) {
-        self.on_attempt_flow_lost(id, FallbackReason::AssociationLost);
-    }
-
     /// SCTP cannot be used for the connect: plain TCP it is.
-    pub(super) fn give_up_sctp(&mut self, id: AttemptId, reason: FallbackReason) {
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+    pub(super) fn give_up_sctp(&mut self, base: &mut Base, id: AttemptId, reason: FallbackReason) {
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         if attempt.sctp == Sctp::Failed {
             return;
         }
@@ -115,83 +127,83 @@ impl Stack {
         attempt.fallback = Some(reason);
         if sctp_only(&attempt.options) {
             log_refused(attempt.open.destination, reason);
-            self.base.core.count("opens_without_fallback");
-            self.fail(id, errno_of(reason));
+            base.core.count("opens_without_fallback");
+            self.fail(base, id, errno_of(reason));
         } else {
-            self.use_tcp(id);
+            self.use_tcp(base, id);
         }
     }
 
     /// Goes on by plain TCP, as soon as there is a route.
-    pub(super) fn use_tcp(&mut self, id: AttemptId) {
-        if self.waits_for_route(id) {
+    pub(super) fn use_tcp(&mut self, base: &mut Base, id: AttemptId) {
+        if self.waits_for_route(base, id) {
             return;
         }
-        let Some(attempt) = self.attempts.get(&id) else { return };
+        let Some(attempt) = self.all.get(&id) else { return };
         let Some(reason) = attempt.fallback else { return };
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         if (open.blocking && !attempt.raced) || !attempt.pending {
-            self.forget_attempt(id);
-            crate::attempt::open::go_direct(&mut self.base.core, client, open.destination, reason);
+            self.forget(base, id);
+            super::open::go_direct(&mut base.core, client, open.destination, reason);
         } else {
-            self.base.core.counters.count_fallback(reason);
+            base.core.counters.count_fallback(reason);
             debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
-            self.tell_plain(client, &open, &options);
-            self.start_tcp(id);
-            self.settle_race(id);
+            self.tell_plain(base, client, &open, &options);
+            self.start_tcp(base, id);
+            self.settle_race(base, id);
         }
     }
 
     /// The peer was there, and has not answered yet: its service may take its time. If it has died
     /// since, nothing on the way would tell, so it is asked now and then.
-    fn wait_on(&mut self, id: AttemptId, association: AssociationId) {
-        let heard = self.base.core.packets_received(association);
-        let end = self.base.core.now + self.base.core.patience_with(association);
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+    fn wait_on(&mut self, base: &mut Base, id: AttemptId, association: AssociationId) {
+        let heard = base.core.packets_received(association);
+        let end = base.core.now + base.core.patience_with(association);
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         if let Sctp::Opening { received, .. } = &mut attempt.sctp {
             *received = heard;
         }
         attempt.patience.1 = end;
-        self.end_race(id);
-        self.base.core.timers.set(end, Timer::Fallback(id));
-        self.base.core.ask_everywhere(association);
+        self.end_race(base, id);
+        base.core.timers.set(end, Timer::Fallback(id));
+        base.core.ask_everywhere(association);
     }
 
     /// Gives up SCTP once the peer was silent for too long.
-    pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get(&id) else { return };
+    pub(crate) fn on_fallback_timer(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get(&id) else { return };
         let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
-        if self.base.core.now < attempt.patience.1 {
+        if base.core.now < attempt.patience.1 {
             return;
         }
-        if self.base.core.packets_received(association) > received {
-            return self.wait_on(id, association);
+        if base.core.packets_received(association) > received {
+            return self.wait_on(base, id, association);
         }
         if self.is_tcp_undecided(id) {
             // A long way looks like silence. Waiting for SCTP until TCP has an answer costs nothing.
-            if self.waits_for_route(id) {
+            if self.waits_for_route(base, id) {
                 return;
             }
-            self.start_tcp(id);
+            self.start_tcp(base, id);
             if self.is_tcp_undecided(id) {
                 return;
             }
         }
-        let Some(attempt) = self.attempts.get(&id) else { return };
+        let Some(attempt) = self.all.get(&id) else { return };
         // An established association is judged by its own failure detection.
-        let (peer, acceptor) = (attempt.open.destination.ip(), self.base.acceptor_of(association));
-        let established = self.base.is_established(association);
+        let (peer, acceptor) = (attempt.open.destination.ip(), base.acceptor_of(association));
+        let established = base.is_established(association);
         let reason = match established {
             true => FallbackReason::Silent,
             false => acceptor.reason(FallbackReason::Silent),
         };
-        if self.base.is_direct(association) {
-            self.note_direct_failure(id, association, reason);
+        if base.is_direct(association) {
+            self.note_direct_failure(base, id, association, reason);
         } else if !established {
-            self.peers.remember_peer(self.base.core.now, peer, acceptor, reason);
+            self.peers.remember_peer(base.core.now, peer, acceptor, reason);
         }
-        self.base.reset_flow(association, flow);
-        self.give_up_sctp(id, reason);
+        base.reset_flow(association, flow);
+        self.give_up_sctp(base, id, reason);
     }
 }
 

@@ -10,12 +10,12 @@
 
 use super::{Attempt, AttemptId, Sctp, sctp_only};
 use crate::association::{Association, FlowUse, Setup};
+use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::core::Core;
 use crate::parameters;
 use crate::peers::Peers;
 use crate::privileged::PeerKey;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -29,27 +29,29 @@ use std::net::{IpAddr, SocketAddr};
 /// needs 2 ms for 200 km of fibre and back.
 const SHORT_ROUND_TRIP: Duration = Duration::from_millis(2);
 
-impl Stack {
+impl Attempts {
     /// Whether a single short path leads to `destination`: an association knows, or what is remembered.
-    pub(super) fn is_near(&mut self, destination: SocketAddr, options: &Options) -> bool {
-        let (peer, acceptor) =
-            (destination.ip(), self.base.core.acceptor_for(destination, options));
-        let profile = parameters::profile(&self.base.core.config, options);
-        let realm = self.base.core.scopes.realm_towards(peer, None);
-        let association =
-            self.base.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
-        match association.filter(|id| !self.base.core.awaits_init_ack(*id)) {
+    pub(super) fn is_near(
+        &mut self,
+        base: &mut Base,
+        destination: SocketAddr,
+        options: &Options,
+    ) -> bool {
+        let (peer, acceptor) = (destination.ip(), base.core.acceptor_for(destination, options));
+        let profile = parameters::profile(&base.core.config, options);
+        let realm = base.core.scopes.realm_towards(peer, None);
+        let association = base.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
+        match association.filter(|id| !base.core.awaits_init_ack(*id)) {
             Some(id) => {
-                let near = self.base.core.gains_nothing(id);
-                if near && self.peers.remember_near(self.base.core.now, peer) {
-                    self.base.watch_idle(id);
+                let near = base.core.gains_nothing(id);
+                if near && self.peers.remember_near(base.core.now, peer) {
+                    base.watch_idle(id);
                 }
                 near
             }
             None => {
-                let known = self.base.core.config.peer_cache
-                    && self.peers.is_near(self.base.core.now, peer);
-                known && self.base.core.locals.is_one_interface()
+                let known = base.core.config.peer_cache && self.peers.is_near(base.core.now, peer);
+                known && base.core.locals.is_one_interface()
             }
         }
     }
@@ -57,12 +59,12 @@ impl Stack {
     /// Tells the launcher that the connect goes on: at once, or when it is known that it does. A socket that
     /// waits already cannot go back in any case. Programs that connect to many unknown hosts without blocking, as browsers
     /// do, begin one connect after the other: only the first of them is held up, until it is known not to be near.
-    pub(super) fn tell_pending_soon(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get(&id) else { return };
+    pub(super) fn tell_pending_soon(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get(&id) else { return };
         let held = matches!(attempt.sctp, Sctp::Opening { association, .. }
-            if self.base.unanswered().contains(&association));
+            if base.unanswered().contains(&association));
         if attempt.open.blocking || attempt.open.waiting || !held || self.has_far_race() {
-            self.tell_pending(id);
+            self.tell_pending(base, id);
         }
     }
 
@@ -70,69 +72,67 @@ impl Stack {
     fn has_far_race(&self) -> bool {
         let far =
             |one: &Attempt| one.raced && one.pending && matches!(one.sctp, Sctp::Opening { .. });
-        self.attempts.values().any(far)
+        self.all.values().any(far)
     }
 
-    pub(super) fn tell_pending(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+    pub(super) fn tell_pending(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         if !std::mem::replace(&mut attempt.pending, true) {
             let client = attempt.client;
-            self.base.core.reply(client.control, Reply::Pending { id: client.id });
+            base.core.reply(client.control, Reply::Pending { id: client.id });
         }
     }
 
     /// Lets go of what waited for an answer that has come, or comes too late to be one of a near peer.
-    pub(crate) fn follow_answers(&mut self) {
-        for id in self.base.unanswered().clone() {
-            let late = answer_due(&self.base, id).is_none_or(|end| end <= self.base.core.now);
-            let answered = !self.base.core.awaits_init_ack(id);
+    pub(crate) fn follow_answers(&mut self, base: &mut Base) {
+        for id in base.unanswered().clone() {
+            let late = answer_due(base, id).is_none_or(|end| end <= base.core.now);
+            let answered = !base.core.awaits_init_ack(id);
             if !answered && !late {
                 continue;
             }
-            self.base.let_go(id);
-            if self.base.core.gains_nothing(id) {
-                self.step_aside(id);
+            base.let_go(id);
+            if base.core.gains_nothing(id) {
+                self.step_aside(base, id);
             }
-            attempts_on(&self.base, id).into_iter().for_each(|attempt| self.tell_pending(attempt));
-            self.base.touch(id);
+            attempts_on(base, id).into_iter().for_each(|attempt| self.tell_pending(base, attempt));
+            base.touch(id);
         }
     }
 
     /// Connects that wait for the association become plain TCP, as far as they may.
-    fn step_aside(&mut self, id: AssociationId) {
-        let mut aside = attempts_on(&self.base, id);
+    fn step_aside(&mut self, base: &mut Base, id: AssociationId) {
+        let mut aside = attempts_on(base, id);
         let may = |id: &AttemptId| {
-            self.attempts
-                .get(id)
-                .is_some_and(|attempt| may_step_aside(&self.base.core, &attempt.options))
+            self.all.get(id).is_some_and(|attempt| may_step_aside(&base.core, &attempt.options))
         };
         aside.retain(may);
-        self.withdraw(id, &aside);
+        self.withdraw(base, id, &aside);
         for attempt in aside {
-            let peer = self.attempts.get(&attempt).map(|attempt| attempt.open.destination.ip());
+            let peer = self.all.get(&attempt).map(|attempt| attempt.open.destination.ip());
             if let Some(peer) = peer {
-                self.peers.remember_near(self.base.core.now, peer);
+                self.peers.remember_near(base.core.now, peer);
             }
-            self.give_up_sctp(attempt, FallbackReason::NothingToGain);
+            self.give_up_sctp(base, attempt, FallbackReason::NothingToGain);
         }
     }
 
     /// Takes back what the peer was to be asked for the attempts. If that is all that there is, it hears
     /// nothing.
-    fn withdraw(&mut self, id: AssociationId, attempts: &[AttemptId]) {
-        let memory = self.base.memory().clone();
-        let Some(association) = self.base.get_mut(&id) else { return };
+    fn withdraw(&self, base: &mut Base, id: AssociationId, attempts: &[AttemptId]) {
+        let memory = base.memory().clone();
+        let Some(association) = base.get_mut(&id) else { return };
         let all = association.flows.len() == attempts.len() && association.datagrams.is_empty();
         if all && !association.spoken {
             let Association { begun_with, acceptor, begun, streams, .. } = *association;
             let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, &memory);
             let gone = std::mem::replace(association, fresh.asked(acceptor));
-            return self.base.core.counters.add_flows(gone.mux.counters().entries());
+            return base.core.counters.add_flows(gone.mux.counters().entries());
         }
         for attempt in attempts {
-            let sctp = self.attempts.get(attempt).map(|attempt| attempt.sctp);
+            let sctp = self.all.get(attempt).map(|attempt| attempt.sctp);
             if let Some(Sctp::Opening { association, flow, .. }) = sctp {
-                self.base.reset_flow(association, flow);
+                base.reset_flow(association, flow);
             }
         }
     }

@@ -2,40 +2,42 @@
 
 use super::{AttemptId, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
+use crate::attempt::Attempts;
+use crate::base::Base;
 use crate::parameters;
-use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::AssociationId;
 use manypath_rules::Form;
 
-impl Stack {
+impl Attempts {
     /// The peer has turned out to speak SCTP without manypath: its service is tried. False if that
     /// is not so, or not to be.
     pub(super) fn try_directly(
         &mut self,
+        base: &mut Base,
         id: AttemptId,
         failed: AssociationId,
         reason: FallbackReason,
     ) -> bool {
-        let Some(attempt) = self.attempts.get(&id) else { return false };
+        let Some(attempt) = self.all.get(&id) else { return false };
         let (open, options) = (attempt.open, attempt.options);
-        let acceptor = self.base.core.acceptor_for(open.destination, &options);
-        let known = self.peers.is_native(self.base.core.now, open.destination.ip(), acceptor);
-        if !known || self.base.is_direct(failed) || options.form == Some(Form::Mux) {
+        let acceptor = base.core.acceptor_for(open.destination, &options);
+        let known = self.peers.is_native(base.core.now, open.destination.ip(), acceptor);
+        if !known || base.is_direct(failed) || options.form == Some(Form::Mux) {
             return false;
         }
-        let profile = parameters::profile(&self.base.core.config, &options);
-        let Ok((association, flow)) = self.base.begin_direct(&open, profile, acceptor) else {
+        let profile = parameters::profile(&base.core.config, &options);
+        let Ok((association, flow)) = base.begin_direct(&open, profile, acceptor) else {
             return false;
         };
-        self.base.treat(association, flow, &options);
-        self.base.set_flow_use(association, flow, FlowUse::Attempt(id));
-        let Some(attempt) = self.attempts.get_mut(&id) else { return false };
+        base.treat(association, flow, &options);
+        base.set_flow_use(association, flow, FlowUse::Attempt(id));
+        let Some(attempt) = self.all.get_mut(&id) else { return false };
         attempt.sctp = Sctp::Opening { association, flow, received: 0 };
         attempt.fallback = Some(reason);
         let tcp_runs = !matches!(attempt.tcp, Tcp::NotStarted);
         let alone = open.blocking || sctp_only(&options) || tcp_runs;
-        self.start_clocks(id, association, alone);
+        self.start_clocks(base, id, association, alone);
         true
     }
 
@@ -43,14 +45,15 @@ impl Stack {
     /// say of the connection: why the peer was taken for a native one, if it was.
     pub(super) fn note_direct_failure(
         &mut self,
+        base: &Base,
         id: AttemptId,
         association: AssociationId,
         reason: FallbackReason,
     ) -> FallbackReason {
-        let Some(attempt) = self.attempts.get(&id) else { return reason };
+        let Some(attempt) = self.all.get(&id) else { return reason };
         let reason = attempt.fallback.unwrap_or(reason);
-        if self.base.is_direct(association) {
-            self.peers.remember_service(self.base.core.now, attempt.open.destination, reason);
+        if base.is_direct(association) {
+            self.peers.remember_service(base.core.now, attempt.open.destination, reason);
         }
         reason
     }

@@ -25,13 +25,15 @@ mod race;
 mod route;
 
 pub(crate) use aside::forget_near;
-pub(crate) use race::Grace;
+use race::Grace;
 
+use crate::peers::Peers;
 use crate::socket::Socket;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::FlowId;
 use manypath_rules::Options;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Names a program's connect. Never used again; the relay that comes of it has the same number.
@@ -56,6 +58,11 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// As of a program at `source` that waits for it.
+    pub(crate) const fn from(source: SocketAddr, destination: SocketAddr) -> Self {
+        Self { destination, source: Some(source), blocking: true, waiting: false }
+    }
+
     /// The address of the program, as far as it has one.
     pub(crate) fn source_or_unspecified(&self) -> SocketAddr {
         self.source.unwrap_or_else(|| unspecified_like(self.destination))
@@ -121,6 +128,33 @@ impl Attempt {
             fallback: None,
             routed_until: None,
         }
+    }
+}
+
+/// The client side: programs' connects that are under way, and what is known of peers.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    all: BTreeMap<AttemptId, Attempt>,
+    grace: Grace,
+    pub(crate) peers: Peers,
+}
+
+impl Attempts {
+    pub(crate) fn new(peers: Peers) -> Self {
+        Self { all: BTreeMap::new(), grace: Grace::default(), peers }
+    }
+
+    pub(crate) fn get(&self, id: &AttemptId) -> Option<&Attempt> {
+        self.all.get(id)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// A host has answered an INIT.
+    pub(crate) const fn note_answer(&mut self) {
+        self.grace.note_answer();
     }
 }
 

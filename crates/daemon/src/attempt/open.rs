@@ -2,11 +2,11 @@
 
 use super::{Attempt, AttemptId, Client, Open, Sctp, sctp_only};
 use crate::association::{Association, FlowUse};
+use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::parameters;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -26,111 +26,120 @@ const ONLY_SILENCE: Duration = Duration::from_secs(1);
 /// long way, are more likely than a peer that has lost its stack.
 const USUAL_PATIENCE: u32 = 3;
 
-impl Stack {
+impl Attempts {
     /// A launcher asks for a connection.
-    pub(crate) fn on_open(&mut self, client: Client, open: Open) {
-        let (policy, options) = self.base.core.rules.connect(open.destination);
+    pub(crate) fn on_open(&mut self, base: &mut Base, client: Client, open: Open) {
+        let (policy, options) = base.core.rules.connect(open.destination);
         let begun = match policy {
-            Policy::Enable => self.begin(client, open, options),
+            Policy::Enable => self.begin(base, client, open, options),
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(()) => {}
             Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
-                refuse_open(&mut self.base.core, client, open.destination, reason);
+                refuse_open(&mut base.core, client, open.destination, reason);
             }
-            Err(reason) if open.waiting => self.relay_plainly(client, open, options, reason),
-            Err(reason) => go_direct(&mut self.base.core, client, open.destination, reason),
+            Err(reason) if open.waiting => self.relay_plainly(base, client, open, options, reason),
+            Err(reason) => go_direct(&mut base.core, client, open.destination, reason),
         }
     }
 
     /// SCTP is out of the question, and the program's socket cannot go back: plain TCP of our own.
     fn relay_plainly(
         &mut self,
+        base: &mut Base,
         client: Client,
         open: Open,
         options: Options,
         reason: FallbackReason,
     ) {
-        self.base.core.counters.count_fallback(reason);
+        base.core.counters.count_fallback(reason);
         debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
-        let id = AttemptId(self.base.core.next_id());
-        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, self.base.core.now);
+        let id = AttemptId(base.core.next_id());
+        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, base.core.now);
         attempt.fallback = Some(reason);
-        self.attempts.insert(id, attempt);
-        self.base.core.control.remember(client, id);
-        self.tell_pending(id);
-        self.tell_plain(client, &open, &options);
-        self.start_tcp(id);
-        self.settle_race(id);
+        self.all.insert(id, attempt);
+        base.core.control.remember(client, id);
+        self.tell_pending(base, id);
+        self.tell_plain(base, client, &open, &options);
+        self.start_tcp(base, id);
+        self.settle_race(base, id);
     }
 
     /// Lets the kernel leave the next connects to the same service alone. Nothing is said where only
     /// SCTP may be used: such a peer is asked again each time.
-    pub(super) fn tell_plain(&mut self, client: Client, open: &Open, options: &Options) {
-        let wanted = open.waiting && self.base.core.config.peer_cache && !sctp_only(options);
-        let near = crate::attempt::aside::may_step_aside(&self.base.core, options);
-        let acceptor = self.base.core.acceptor_for(open.destination, options);
-        let left = self.peers.plain_for(self.base.core.now, open.destination, acceptor, near);
+    pub(super) fn tell_plain(
+        &self,
+        base: &mut Base,
+        client: Client,
+        open: &Open,
+        options: &Options,
+    ) {
+        let wanted = open.waiting && base.core.config.peer_cache && !sctp_only(options);
+        let near = super::aside::may_step_aside(&base.core, options);
+        let acceptor = base.core.acceptor_for(open.destination, options);
+        let left = self.peers.plain_for(base.core.now, open.destination, acceptor, near);
         let left = left.filter(|_| wanted);
         if let Some(left) = left {
             let (destination, for_ms) = (open.destination, left.as_millis());
             let for_ms = u64::try_from(for_ms).unwrap_or(u64::MAX);
-            self.base.core.reply(client.control, Reply::Plain { destination, for_ms });
+            base.core.reply(client.control, Reply::Plain { destination, for_ms });
         }
     }
 
     fn begin(
         &mut self,
+        base: &mut Base,
         client: Client,
         open: Open,
         options: Options,
     ) -> Result<(), FallbackReason> {
         let destination = open.destination;
-        self.base.core.check_suitable(&open)?;
-        if crate::attempt::aside::may_step_aside(&self.base.core, &options)
-            && self.is_near(destination, &options)
+        base.core.check_suitable(&open)?;
+        if super::aside::may_step_aside(&base.core, &options)
+            && self.is_near(base, destination, &options)
         {
             return Err(FallbackReason::NothingToGain);
         }
-        if let Some(reason) = self.remembered(destination, &options) {
+        if let Some(reason) = self.remembered(base, destination, &options) {
             return Err(reason);
         }
-        let (association, flow) = self.carrier_for(&open, &options)?;
-        self.base.treat(association, flow, &options);
-        let id = AttemptId(self.base.core.next_id());
-        let received = self.base.core.packets_received(association);
+        let (association, flow) = self.carrier_for(base, &open, &options)?;
+        base.treat(association, flow, &options);
+        let id = AttemptId(base.core.next_id());
+        let received = base.core.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
-        let mut attempt = Attempt::new(client, open, options, sctp, self.base.core.now);
-        attempt.routed_until = crate::attempt::route::routed_until(&self.base, &open, association);
-        self.attempts.insert(id, attempt);
-        self.base.set_flow_use(association, flow, FlowUse::Attempt(id));
-        self.base.core.control.remember(client, id);
-        let trusted = self.base.core.config.peer_cache
-            && self.peers.is_carried(self.base.core.now, destination);
+        let mut attempt = Attempt::new(client, open, options, sctp, base.core.now);
+        attempt.routed_until = super::route::routed_until(base, &open, association);
+        self.all.insert(id, attempt);
+        base.set_flow_use(association, flow, FlowUse::Attempt(id));
+        base.core.control.remember(client, id);
+        let trusted =
+            base.core.config.peer_cache && self.peers.is_carried(base.core.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
-        self.start_clocks(id, association, alone);
-        crate::attempt::aside::await_answer(&mut self.base, association, &options);
+        self.start_clocks(base, id, association, alone);
+        super::aside::await_answer(base, association, &options);
         // The launcher goes on while TCP begins.
-        self.tell_pending_soon(id);
+        self.tell_pending_soon(base, id);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
-        if self.base.core.config.tcp_race
-            && !trusted
-            && !has_port
-            && !is_met(&self.base, association)
-        {
-            self.race(id);
+        if base.core.config.tcp_race && !trusted && !has_port && !is_met(base, association) {
+            self.race(base, id);
         }
         Ok(())
     }
 
     /// Why `destination` is not to be tried now, as far as is remembered. Without a fallback the peer is asked again
     /// each time. What the user can mend is said each time.
-    fn remembered(&self, destination: SocketAddr, options: &Options) -> Option<FallbackReason> {
-        let acceptor = self.base.core.acceptor_for(destination, options);
-        let known = self.peers.lookup(self.base.core.now, destination, acceptor);
-        let reason = known.filter(|_| self.base.core.config.peer_cache && !sctp_only(options))?;
+    fn remembered(
+        &self,
+        base: &Base,
+        destination: SocketAddr,
+        options: &Options,
+    ) -> Option<FallbackReason> {
+        let acceptor = base.core.acceptor_for(destination, options);
+        let known = self.peers.lookup(base.core.now, destination, acceptor);
+        let reason = known.filter(|_| base.core.config.peer_cache && !sctp_only(options))?;
         debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
         let is_told = reason == FallbackReason::UnprovenPort;
         Some(if is_told { reason } else { FallbackReason::Remembered })
@@ -139,53 +148,57 @@ impl Stack {
     /// The association and flow for a connection, in the form that a rule says; otherwise direct only
     /// to peers that are known to have no manypath.
     fn carrier_for(
-        &mut self,
+        &self,
+        base: &mut Base,
         open: &Open,
         options: &Options,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
-        let profile = parameters::profile(&self.base.core.config, options);
-        let acceptor = self.base.core.acceptor_for(open.destination, options);
+        let profile = parameters::profile(&base.core.config, options);
+        let acceptor = base.core.acceptor_for(open.destination, options);
         let peer = open.destination.ip();
-        let is_native = || {
-            self.base.core.config.peer_cache
-                && self.peers.is_native(self.base.core.now, peer, acceptor)
-        };
+        let is_native =
+            || base.core.config.peer_cache && self.peers.is_native(base.core.now, peer, acceptor);
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
-            return self.base.begin_direct(open, profile, acceptor);
+            return base.begin_direct(open, profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
-        let association = self.base.association_for(open.destination, source, profile, acceptor)?;
-        let flow = open_flow(&mut self.base, association, open)?;
+        let association = base.association_for(open.destination, source, profile, acceptor)?;
+        let flow = open_flow(base, association, open)?;
         Ok((association, flow))
     }
 
-    fn is_reached_usually(&self, id: AttemptId) -> bool {
-        let attempt = self.attempts.get(&id).filter(|_| self.base.core.config.peer_cache);
-        attempt.is_some_and(|attempt| {
-            self.peers.is_carried(self.base.core.now, attempt.open.destination)
-        })
+    fn is_reached_usually(&self, base: &Base, id: AttemptId) -> bool {
+        let attempt = self.all.get(&id).filter(|_| base.core.config.peer_cache);
+        attempt
+            .is_some_and(|attempt| self.peers.is_carried(base.core.now, attempt.open.destination))
     }
 
     /// `alone`: plain TCP is not tried beside it.
-    pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
-        let only = self.attempts.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
-        let patience = if self.base.get(&association).is_some_and(Association::is_doubted) {
-            self.base.core.patience_with(association)
-        } else if self.base.is_established(association) {
+    pub(super) fn start_clocks(
+        &mut self,
+        base: &mut Base,
+        id: AttemptId,
+        association: AssociationId,
+        alone: bool,
+    ) {
+        let only = self.all.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
+        let patience = if base.get(&association).is_some_and(Association::is_doubted) {
+            base.core.patience_with(association)
+        } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
-            self.base.core.patience_with(association).max(silence)
-        } else if self.is_reached_usually(id) {
-            self.base.core.config.fallback_timeout * USUAL_PATIENCE
+            base.core.patience_with(association).max(silence)
+        } else if self.is_reached_usually(base, id) {
+            base.core.config.fallback_timeout * USUAL_PATIENCE
         } else {
-            self.base.core.config.fallback_timeout
+            base.core.config.fallback_timeout
         };
-        let head_start = self.base.core.config.tcp_head_start.min(patience);
-        let ends = (self.base.core.now + head_start, self.base.core.now + patience);
-        self.base.core.timers.set(ends.1, Timer::Fallback(id));
+        let head_start = base.core.config.tcp_head_start.min(patience);
+        let ends = (base.core.now + head_start, base.core.now + patience);
+        base.core.timers.set(ends.1, Timer::Fallback(id));
         if !alone {
-            self.base.core.timers.set(ends.0, Timer::HeadStart(id));
+            base.core.timers.set(ends.0, Timer::HeadStart(id));
         }
-        if let Some(attempt) = self.attempts.get_mut(&id) {
+        if let Some(attempt) = self.all.get_mut(&id) {
             attempt.patience = ends;
         }
     }
@@ -193,19 +206,19 @@ impl Stack {
     /// The peer's host says that nobody listens there: who waits for an answer over the association
     /// waits only as for a peer of which nothing was ever heard. `received` is the number of packets
     /// that the peer has sent so far.
-    pub(crate) fn hurry_attempts(&mut self, association: AssociationId, received: u64) {
-        let end = self.base.core.now + self.base.core.patience_with(association);
-        for (id, attempt) in &mut self.attempts {
+    pub(crate) fn hurry_on(&mut self, base: &mut Base, association: AssociationId, received: u64) {
+        let end = base.core.now + base.core.patience_with(association);
+        for (id, attempt) in &mut self.all {
             match &mut attempt.sctp {
                 Sctp::Opening { association: its, received: before, .. } if *its == association => {
                     *before = received;
                 }
                 Sctp::Opening { .. } | Sctp::Opened { .. } | Sctp::Failed => continue,
             }
-            if attempt.patience.1 <= self.base.core.now || attempt.patience.1 > end {
+            if attempt.patience.1 <= base.core.now || attempt.patience.1 > end {
                 attempt.patience.1 = end;
             }
-            self.base.core.timers.set(attempt.patience.1, Timer::Fallback(*id));
+            base.core.timers.set(attempt.patience.1, Timer::Fallback(*id));
         }
     }
 }

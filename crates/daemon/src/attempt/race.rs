@@ -6,10 +6,11 @@
 //! is data, or we ask for it, and a reset before that leaves nothing for the service to accept.
 
 use super::{Attempt, AttemptId, Sctp, Tcp, sctp_only, unspecified_like};
+use crate::attempt::Attempts;
+use crate::base::Base;
 use crate::core::Core;
-use crate::dial;
+use crate::services;
 use crate::socket::Socket;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Transport;
@@ -56,10 +57,10 @@ impl Grace {
     }
 }
 
-impl Stack {
+impl Attempts {
     /// Tries plain TCP from the start: nobody knows whether the host has manypath.
-    pub(super) fn race(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+    pub(super) fn race(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         if sctp_only(&attempt.options) {
             return;
         }
@@ -67,27 +68,27 @@ impl Stack {
         if let Sctp::Opening { association, .. } = attempt.sctp
             && let Some(after) = self.grace.copy_after()
         {
-            self.base.core.after(after, Timer::InitCopy(association));
+            base.core.after(after, Timer::InitCopy(association));
         }
-        self.base.core.count("tcp_races");
-        self.start_tcp(id);
-        self.hurry_race(id);
+        base.core.count("tcp_races");
+        self.start_tcp(base, id);
+        self.hurry_race(base, id);
     }
 
     /// The host has answered over SCTP, which decides alone from now on: the service must not hear of the other connection.
-    pub(super) fn end_race(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
+    pub(super) fn end_race(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get_mut(&id).filter(|attempt| attempt.raced) else {
             return;
         };
         attempt.raced = false;
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
-        drop_tcp(&mut self.base.core, tcp);
+        drop_tcp(&mut base.core, tcp);
     }
 
     /// Plain TCP has an answer, or none will come: SCTP has little more time.
-    fn hurry_race(&mut self, id: AttemptId) {
-        let now = self.base.core.now;
-        let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
+    fn hurry_race(&mut self, base: &mut Base, id: AttemptId) {
+        let now = base.core.now;
+        let Some(attempt) = self.all.get_mut(&id).filter(|attempt| attempt.raced) else {
             return;
         };
         let Sctp::Opening { association, .. } = attempt.sctp else { return };
@@ -95,48 +96,48 @@ impl Stack {
             let begun = attempt.begun;
             // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
             attempt.patience.1 = now + self.grace.after(now.since(begun));
-            self.base.core.timers.set(attempt.patience.1, Timer::Fallback(id));
+            base.core.timers.set(attempt.patience.1, Timer::Fallback(id));
             // Further connects to the same host say nothing of others.
-            if self.base.get(&association).is_some_and(|one| one.begun == begun) {
+            if base.get(&association).is_some_and(|one| one.begun == begun) {
                 self.grace.note_late();
             }
         }
     }
 
-    pub(crate) fn on_head_start_timer(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get(&id) else { return };
-        if self.base.core.now < attempt.patience.0 {
+    pub(crate) fn on_head_start_timer(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get(&id) else { return };
+        if base.core.now < attempt.patience.0 {
             return;
         }
         if let Sctp::Opening { association, received, .. } = attempt.sctp {
             // A peer that has answered decides alone: no useless connection to its service.
-            if self.base.core.packets_received(association) > received {
+            if base.core.packets_received(association) > received {
                 return;
             }
-            if !self.waits_for_route(id) {
-                self.start_tcp(id);
+            if !self.waits_for_route(base, id) {
+                self.start_tcp(base, id);
             }
         }
     }
 
-    pub(super) fn start_tcp(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+    pub(super) fn start_tcp(&mut self, base: &Base, id: AttemptId) {
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         if !matches!(attempt.tcp, Tcp::NotStarted) {
             return;
         }
         let token = Source::Far(id.0).token();
         let (open, quietly) = (attempt.open, attempt.raced);
         let socket = connect_from(open.source, open.destination, quietly)
-            .and_then(|fd| Socket::to_another_host(fd, &self.base.core.registry, token));
+            .and_then(|fd| Socket::to_another_host(fd, &base.core.registry, token));
         attempt.tcp = match socket {
             Ok(socket) => Tcp::Connecting(socket),
             Err(error) => Tcp::Failed(errno(&error)),
         };
     }
 
-    pub(crate) fn on_race_event(&mut self, id: u64, event: &Event) {
+    pub(crate) fn on_race_event(&mut self, base: &mut Base, id: u64, event: &Event) {
         let id = AttemptId(id);
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         match std::mem::replace(&mut attempt.tcp, Tcp::NotStarted) {
             Tcp::Connecting(mut socket) => {
                 socket.on_event(event);
@@ -145,12 +146,12 @@ impl Stack {
                     Ok(false) => attempt.tcp = Tcp::Connecting(socket),
                     Err(error) => {
                         attempt.tcp = Tcp::Failed(errno(&error));
-                        socket.reset(&self.base.core.registry);
+                        socket.reset(&base.core.registry);
                     }
                 }
-                self.hurry_race(id);
-                self.on_fallback_timer(id);
-                self.settle_race(id);
+                self.hurry_race(base, id);
+                self.on_fallback_timer(base, id);
+                self.settle_race(base, id);
             }
             Tcp::Connected(mut socket) => {
                 socket.on_event(event);
@@ -169,15 +170,15 @@ impl Stack {
         let racing = |attempt: &&Attempt| {
             (attempt.raced || !attempt.open.blocking) && !sctp_only(&attempt.options)
         };
-        self.attempts
+        self.all
             .get(&id)
             .filter(racing)
             .is_some_and(|attempt| matches!(attempt.tcp, Tcp::NotStarted | Tcp::Connecting(_)))
     }
 
     /// Uses the outcome of plain TCP, once SCTP has failed.
-    pub(super) fn settle_race(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+    pub(super) fn settle_race(&mut self, base: &mut Base, id: AttemptId) {
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         if attempt.sctp != Sctp::Failed {
             return;
         }
@@ -187,9 +188,9 @@ impl Stack {
                 let local = socket.local_addr().unwrap_or_else(|_| unspecified_like(peer));
                 socket.acknowledge();
                 attempt.tcp = Tcp::Promised(socket);
-                self.promise(id, client, Transport::TcpRelay, local, peer);
+                self.promise(base, id, client, Transport::TcpRelay, local, peer);
             }
-            Tcp::Failed(errno) => self.fail(id, errno),
+            Tcp::Failed(errno) => self.fail(base, id, errno),
             other @ (Tcp::NotStarted | Tcp::Connecting(_) | Tcp::Promised(_)) => {
                 attempt.tcp = other;
             }
@@ -224,9 +225,9 @@ pub(super) fn drop_tcp(core: &mut Core, tcp: Tcp) {
 /// Connects from the address that the program chose, and from its port unless the program's own
 /// socket occupies it.
 fn connect_from(source: Option<SocketAddr>, to: SocketAddr, quietly: bool) -> io::Result<OwnedFd> {
-    match dial::connect(source, to, quietly) {
+    match services::connect(source, to, quietly) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            dial::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to, quietly)
+            services::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to, quietly)
         }
         result => result,
     }

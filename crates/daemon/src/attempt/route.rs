@@ -2,8 +2,8 @@
 //! back. Plain TCP that takes SCTP's place must not fail because it begins later.
 
 use super::{AttemptId, Open, Sctp};
+use crate::attempt::Attempts;
 use crate::base::Base;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};
 
@@ -12,25 +12,25 @@ const PATIENCE: Duration = Duration::from_secs(127);
 /// Until the next look.
 const PAUSE: Duration = Duration::from_millis(200);
 
-impl Stack {
+impl Attempts {
     /// Whether plain TCP has to wait for the route that was there when the connect began.
-    pub(super) fn waits_for_route(&mut self, id: AttemptId) -> bool {
-        let Some(attempt) = self.attempts.get(&id) else { return false };
-        let may_wait = attempt.routed_until.is_some_and(|until| self.base.core.now < until);
+    pub(super) fn waits_for_route(&self, base: &mut Base, id: AttemptId) -> bool {
+        let Some(attempt) = self.all.get(&id) else { return false };
+        let may_wait = attempt.routed_until.is_some_and(|until| base.core.now < until);
         if !may_wait || has_route(&attempt.open) {
             return false;
         }
-        self.base.core.count("waits_for_route");
-        self.base.core.after(PAUSE, Timer::Route(id));
+        base.core.count("waits_for_route");
+        base.core.after(PAUSE, Timer::Route(id));
         true
     }
 
-    pub(crate) fn on_route_timer(&mut self, id: AttemptId) {
-        match self.attempts.get(&id).map(|attempt| attempt.sctp) {
-            Some(Sctp::Failed) => self.use_tcp(id),
+    pub(crate) fn on_route_timer(&mut self, base: &mut Base, id: AttemptId) {
+        match self.all.get(&id).map(|attempt| attempt.sctp) {
+            Some(Sctp::Failed) => self.use_tcp(base, id),
             Some(Sctp::Opening { .. }) => {
-                self.on_head_start_timer(id);
-                self.on_fallback_timer(id);
+                self.on_head_start_timer(base, id);
+                self.on_fallback_timer(base, id);
             }
             Some(Sctp::Opened { .. }) | None => {}
         }

@@ -17,7 +17,6 @@ use crate::core::Core;
 use crate::log;
 use crate::parameters;
 use crate::privileged::Acceptor;
-use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Profile};
 use manypath_flow::{
@@ -89,8 +88,7 @@ impl Base {
 
     /// A peer wants to reach the service at our port, at the address that it has used.
     fn take_in_direct(&mut self, id: AssociationId, peer: DirectPeer, streams: u16) -> bool {
-        let status = self.core.status_of(id);
-        let paths = status.map(|status| status.paths).unwrap_or_default();
+        let paths = self.core.paths_of(id);
         let primary = paths.iter().find(|path| path.primary);
         let (Some(path), Some((own, theirs))) = (primary, self.core.driver.endpoint().ports(id))
         else {
@@ -199,29 +197,6 @@ impl Base {
             }
             None => {}
         }
-    }
-}
-
-impl Stack {
-    /// Lets peers begin such associations with the services that the rules open, and with listeners.
-    pub(crate) fn listen_direct(&mut self) {
-        if !self.base.core.config.accept {
-            return;
-        }
-        // The endpoint itself accepts at the port of a gateway.
-        if self.base.core.config.gateway.is_some() {
-            return;
-        }
-        let parameters =
-            parameters::of_direct(&self.base.core.config, self.base.core.config.profile);
-        let rules = if self.base.core.config.door {
-            Vec::new()
-        } else {
-            self.base.core.rules.direct_ports()
-        };
-        let ports = rules.into_iter().chain(self.listener_ports());
-        let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
-        self.base.core.driver.endpoint_mut().listen(listeners);
     }
 }
 

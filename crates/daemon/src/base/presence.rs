@@ -63,8 +63,7 @@ impl Stack {
             return;
         }
         for id in self.base.ids() {
-            let status = self.base.core.status_of(id);
-            let paths = status.into_iter().flat_map(|status| status.paths);
+            let paths = self.base.core.paths_of(id).into_iter();
             if raises_doubt(paths.map(|path| (path.addr, path.state)), &closed) {
                 self.doubt(id);
             }
@@ -80,7 +79,7 @@ impl Stack {
         }
         association.doubted = Some(Doubt { since, received });
         self.base.core.ask_in_doubt(id);
-        self.hurry_attempts(id, received);
+        self.attempts.hurry_on(&mut self.base, id, received);
     }
 }
 
@@ -151,8 +150,7 @@ impl Core {
 
     /// Asks on every path that has ever worked, so that the host can answer for each.
     pub(crate) fn ask_everywhere(&mut self, id: AssociationId) {
-        let status = self.status_of(id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
+        let paths = self.paths_of(id).into_iter();
         let confirmed = paths.filter(|path| path.state != PathState::Unconfirmed);
         let remotes: BTreeSet<IpAddr> = confirmed.map(|path| path.addr.remote.ip()).collect();
         for remote in remotes {
@@ -161,14 +159,12 @@ impl Core {
     }
 
     pub(crate) fn longest_round_trip(&self, id: AssociationId) -> Duration {
-        let status = self.status_of(id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
+        let paths = self.paths_of(id).into_iter();
         paths.filter_map(|path| path.srtt).max().unwrap_or_default()
     }
 
     fn has_active_path(&self, id: AssociationId) -> bool {
-        let status = self.status_of(id);
-        let mut paths = status.into_iter().flat_map(|status| status.paths);
+        let mut paths = self.paths_of(id).into_iter();
         paths.any(|path| path.state == PathState::Active)
     }
 }

@@ -1,55 +1,55 @@
 //! What both sides of an association must know: whether datagrams are carried, and which were given
 //! up.
 
+use super::Datagrams;
 use super::{DatagramId, Step};
 use crate::base::Base;
 use crate::core::Core;
-use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
     AssociationId, Endpoint, Instant, Outgoing, Reliability, StreamClass, StreamId, StreamOptions,
 };
-use manypath_flow::{DATAGRAM_STREAMS, Datagrams, REDUNDANT_STREAMS};
+use manypath_flow::{DATAGRAM_STREAMS, Datagrams as Flows, REDUNDANT_STREAMS};
 use std::time::Duration;
 
 /// Bytes that may wait unsent in the engine beyond what connections may have there: datagrams do not
 /// wait behind these.
 const ROOM: usize = 64 << 10;
 
-impl Stack {
+impl Datagrams {
     /// The association is up: a peer that gives messages up (RFC 3758) carries datagrams, too, on the
     /// last streams.
-    pub(crate) fn agree_on_datagrams(&mut self, id: AssociationId) {
-        let status = self.base.core.status_of(id);
+    pub(crate) fn agree(&mut self, base: &mut Base, id: AssociationId) {
+        let status = base.core.status_of(id);
         let agreed = status.is_some_and(|status| status.partial_reliability);
-        let Some(association) = self.base.get_mut(&id) else { return };
+        let Some(association) = base.get_mut(&id) else { return };
         let first = association.streams.checked_sub(DATAGRAM_STREAMS).filter(|first| *first > 0);
         if let Some((first, datagrams)) =
             first.filter(|_| agreed).zip(association.mux.datagrams_mut())
         {
             datagrams.agree(first);
             association.mux.limit_streams(first);
-            hurry_datagrams(&mut self.base.core, id, first);
+            hurry_datagrams(&mut base.core, id, first);
         }
         for attempt in self.attempts_waiting_for(id) {
-            self.ask_for_flow(attempt);
+            self.ask_for_flow(base, attempt);
         }
     }
 
     fn attempts_waiting_for(&self, id: AssociationId) -> Vec<DatagramId> {
-        let all = self.datagrams.attempts.iter();
+        let all = self.attempts.iter();
         let waiting = all.filter(|(_, one)| one.association == id && one.step == Step::Connecting);
         waiting.map(|(attempt, _)| *attempt).collect()
     }
 
     /// How the association's datagrams came to their end is known: nothing is tried again by itself.
-    pub(crate) fn end_datagrams(&mut self, id: AssociationId, reason: FallbackReason) {
-        let Some(association) = self.base.get_mut(&id) else { return };
+    pub(crate) fn end_on(&mut self, base: &mut Base, id: AssociationId, reason: FallbackReason) {
+        let Some(association) = base.get_mut(&id) else { return };
         let used = std::mem::take(&mut association.datagrams);
-        let waiting = self.datagrams.attempts.iter().filter(|(_, one)| one.association == id);
+        let waiting = self.attempts.iter().filter(|(_, one)| one.association == id);
         let waiting: Vec<DatagramId> = waiting.map(|(attempt, _)| *attempt).collect();
         for one in waiting.into_iter().chain(used.into_values()) {
-            self.give_up_datagrams(one, reason);
+            self.give_up(base, one, reason);
         }
     }
 }
@@ -59,7 +59,7 @@ impl Base {
     pub(super) fn with_datagrams<T>(
         &mut self,
         id: AssociationId,
-        with: impl FnOnce(&mut Datagrams) -> T,
+        with: impl FnOnce(&mut Flows) -> T,
     ) -> Option<T> {
         let result = with(self.get_mut(&id)?.mux.datagrams_mut()?);
         self.touch(id);
@@ -69,7 +69,7 @@ impl Base {
 
 pub(super) fn datagrams_agreed(base: &Base, id: AssociationId) -> bool {
     let datagrams = base.get(&id).and_then(|one| one.mux.datagrams());
-    datagrams.is_some_and(Datagrams::are_agreed)
+    datagrams.is_some_and(Flows::are_agreed)
 }
 
 /// The association has given up a message because its time was over.
@@ -98,7 +98,7 @@ pub(crate) fn pump_datagrams(
     now: Instant,
     endpoint: &mut Endpoint,
     id: AssociationId,
-    datagrams: &mut Datagrams,
+    datagrams: &mut Flows,
     limit: usize,
 ) -> bool {
     while let Some(message) = datagrams.poll_control() {

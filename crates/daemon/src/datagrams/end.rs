@@ -5,8 +5,8 @@ use super::{DatagramId, Step, kernel_table};
 use crate::association::Setup;
 use crate::attempt::Client;
 use crate::base::Base;
+use crate::datagrams::Datagrams;
 use crate::log;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -17,14 +17,14 @@ use tracing::info;
 /// How often idle flows and sockets that are gone are looked for.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
-impl Stack {
+impl Datagrams {
     /// They cannot be carried, or no more: the program goes on with plain UDP.
-    pub(super) fn give_up_datagrams(&mut self, id: DatagramId, reason: FallbackReason) {
-        if let Some(attempt) = self.datagrams.attempts.get(&id) {
+    pub(super) fn give_up(&mut self, base: &mut Base, id: DatagramId, reason: FallbackReason) {
+        if let Some(attempt) = self.attempts.get(&id) {
             let (client, destination) = (attempt.client, attempt.destination);
             let told = matches!(attempt.step, Step::Promised(_));
-            self.cancel_datagrams(client);
-            self.base.core.counters.count_fallback(reason);
+            self.cancel(base, client);
+            base.core.counters.count_fallback(reason);
             info!(
                 target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
@@ -33,98 +33,98 @@ impl Stack {
                 true => Reply::Closed { id: client.id },
                 false => Reply::Direct { id: client.id, reason },
             };
-            return self.base.core.reply(client.control, reply);
+            return base.core.reply(client.control, reply);
         }
-        let Some(relay) = self.datagrams.relays.get(&id) else { return };
+        let Some(relay) = self.relays.get(&id) else { return };
         if let Side::Program { client, .. } = relay.side {
             let destination = relay.destination;
-            self.base.core.counters.count_fallback(reason);
+            base.core.counters.count_fallback(reason);
             info!(target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: plain UDP from now on: {reason}");
-            self.base.core.reply(client.control, Reply::Closed { id: client.id });
+            base.core.reply(client.control, Reply::Closed { id: client.id });
         }
-        self.drop_datagrams(id);
+        self.drop_relay(base, id);
     }
 
     /// The launcher does not want them to be carried any more.
-    pub(crate) fn cancel_datagrams(&mut self, client: Client) {
-        let Some(id) = self.datagrams.clients.get(&client).copied() else { return };
-        if let Some(attempt) = self.datagrams.attempts.remove(&id) {
-            self.datagrams.clients.remove(&client);
+    pub(crate) fn cancel(&mut self, base: &mut Base, client: Client) {
+        let Some(id) = self.clients.get(&client).copied() else { return };
+        if let Some(attempt) = self.attempts.remove(&id) {
+            self.clients.remove(&client);
             match attempt.step {
                 Step::Opening(flow) | Step::Promised(Some(flow)) => {
-                    close_flow(&mut self.base, attempt.association, Some(flow));
+                    close_flow(base, attempt.association, Some(flow));
                 }
                 Step::Connecting | Step::Promised(None) => {}
             }
         }
-        self.end_soon(id);
+        self.end_soon(base, id);
     }
 
     /// What the program has sent is still delivered, as far as it is worth something.
-    fn end_soon(&mut self, id: DatagramId) {
-        let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
+    fn end_soon(&mut self, base: &Base, id: DatagramId) {
+        let Some(relay) = self.relays.get_mut(&id) else { return };
         let options = relay.options;
-        self.datagrams.ready.insert(id);
-        let ends = self.base.core.now + crate::datagrams::open::lifetime(&self.base.core, &options);
-        if let Some(relay) = self.datagrams.relays.get_mut(&id) {
+        self.ready.insert(id);
+        let ends = base.core.now + super::open::lifetime(&base.core, &options);
+        if let Some(relay) = self.relays.get_mut(&id) {
             relay.ends = relay.ends.or(Some(ends));
             relay.leave();
         }
     }
 
     /// A launcher has gone.
-    pub(crate) fn end_datagrams_of(&mut self, control: u64) {
-        self.end_line(control);
-        let clients = self.datagrams.clients.keys();
+    pub(crate) fn end_of(&mut self, base: &mut Base, scratch: &mut [u8], control: u64) {
+        self.end_line(base, scratch, control);
+        let clients = self.clients.keys();
         let gone: Vec<Client> = clients.filter(|one| one.control == control).copied().collect();
-        gone.into_iter().for_each(|client| self.cancel_datagrams(client));
+        gone.into_iter().for_each(|client| self.cancel(base, client));
     }
 
     /// Forgets a relay, and tells the peer.
-    pub(super) fn drop_datagrams(&mut self, id: DatagramId) {
-        let Some(relay) = self.datagrams.relays.remove(&id) else { return };
-        self.datagrams.ready.remove(&id);
+    pub(super) fn drop_relay(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(relay) = self.relays.remove(&id) else { return };
+        self.ready.remove(&id);
         if let Side::Program { client, .. } = relay.side {
-            self.datagrams.clients.remove(&client);
+            self.clients.remove(&client);
         }
         if let Some((association, flow)) = relay.carrier {
-            close_flow(&mut self.base, association, Some(flow));
+            close_flow(base, association, Some(flow));
         }
-        self.base.core.count("datagram_relays_ended");
+        base.core.count("datagram_relays_ended");
     }
 
-    pub(crate) fn on_datagrams_timer(&mut self) {
+    pub(crate) fn on_timer(&mut self, base: &mut Base) {
         let rows = kernel_table::rows();
-        let ids: Vec<DatagramId> = self.datagrams.relays.keys().copied().collect();
+        let ids: Vec<DatagramId> = self.relays.keys().copied().collect();
         for id in ids {
-            self.look_after_datagrams(id, &rows);
+            self.look_after(base, id, &rows);
         }
-        self.datagrams.watching = !self.datagrams.relays.is_empty();
-        if self.datagrams.watching {
-            self.base.core.after(INTERVAL, Timer::Datagrams);
+        self.watching = !self.relays.is_empty();
+        if self.watching {
+            base.core.after(INTERVAL, Timer::Datagrams);
         }
     }
 
-    fn look_after_datagrams(&mut self, id: DatagramId, rows: &kernel_table::Rows) {
-        let (now, idle_after) = (self.base.core.now, self.base.core.config.datagram_idle);
-        let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
+    fn look_after(&mut self, base: &mut Base, id: DatagramId, rows: &kernel_table::Rows) {
+        let (now, idle_after) = (base.core.now, base.core.config.datagram_idle);
+        let Some(relay) = self.relays.get_mut(&id) else { return };
         let own = relay.local_addr().unwrap_or_else(|_| any_like(relay.destination));
         relay.dropped_by_kernel = rows.dropped_at(own).unwrap_or(relay.dropped_by_kernel);
         if relay.ends.is_none() && is_gone(relay, rows) {
-            return self.end_soon(id);
+            return self.end_soon(base, id);
         }
         let idle = now.since(relay.last) >= idle_after;
         match relay.side {
-            _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_datagrams(id),
-            Side::Service if idle => self.drop_datagrams(id),
+            _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_relay(base, id),
+            Side::Service if idle => self.drop_relay(base, id),
             Side::Program { client, program } if idle && program.inode.is_none() => {
-                self.base.core.reply(client.control, Reply::Idle { id: client.id });
-                self.drop_datagrams(id);
+                base.core.reply(client.control, Reply::Idle { id: client.id });
+                self.drop_relay(base, id);
             }
             Side::Program { .. } if idle => {
                 if let Some((association, flow)) = relay.carrier.take() {
-                    close_flow(&mut self.base, association, Some(flow));
+                    close_flow(base, association, Some(flow));
                 }
             }
             Side::Program { .. } | Side::Service => {}

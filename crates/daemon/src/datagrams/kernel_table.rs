@@ -1,7 +1,7 @@
 //! The kernel's own table of UDP sockets: nobody else tells when a program has closed one, or when
 //! datagrams were dropped.
 
-use crate::listeners::kernel_table::{parse_v6, word};
+use crate::services::kernel_table::{parse_v6, word};
 use manypath_engine::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

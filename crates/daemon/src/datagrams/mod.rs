@@ -19,12 +19,12 @@ mod serve;
 mod status;
 
 pub(crate) use agree::{on_given_up, pump_datagrams};
+pub(crate) use kernel_table::KernelTable;
 pub(crate) use relay::Program;
 pub(crate) use status::datagram_counters;
 
 use crate::attempt::Client;
 use crate::peers::{Lifetimes, Peers};
-use kernel_table::KernelTable;
 use line::Lines;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::DatagramFlow;
@@ -77,17 +77,15 @@ pub(crate) struct Datagrams {
     /// What is known about services that are reached by datagrams. What is known about their hosts is
     /// the same for connections.
     pub(crate) services: Peers,
-    /// What receives datagrams on this host.
-    pub(crate) table: KernelTable,
     /// Whether idle flows are being looked for.
     watching: bool,
 }
 
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
-        let (attempts, relays, clients, ready, lines, table) = Default::default();
+        let (attempts, relays, clients, ready, lines) = Default::default();
         let (services, watching) = (Peers::new(lifetimes, None), false);
-        Self { attempts, relays, clients, ready, lines, services, table, watching }
+        Self { attempts, relays, clients, ready, lines, services, watching }
     }
 
     /// Whether there is nothing to be carried.

@@ -8,10 +8,11 @@ use super::{Attempt, DatagramId, Step};
 use crate::attempt::{Client, Open};
 use crate::base::Base;
 use crate::core::Core;
+use crate::datagrams::Datagrams;
 use crate::log;
 use crate::parameters;
+use crate::peers::Peers;
 use crate::privileged::Acceptor;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport};
@@ -26,53 +27,51 @@ use tracing::{debug, info, warn};
 /// How much longer a peer may take that has shown to be alive.
 const PATIENCE_WITH_THE_LIVING: Duration = Duration::from_secs(1);
 
-impl Stack {
-    pub(crate) fn on_open_datagrams(
+impl Datagrams {
+    pub(crate) fn on_open(
         &mut self,
+        base: &mut Base,
+        peers: &Peers,
         client: Client,
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        let (policy, options) = self.base.core.rules.datagrams(destination);
+        let (policy, options) = base.core.rules.datagrams(destination);
         let begun = match policy {
-            Policy::Enable => self.begin_datagrams(client, destination, source, options),
+            Policy::Enable => self.begin(base, peers, client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(id) => {
-                self.base.core.reply(client.control, Reply::Pending { id: client.id });
-                self.ask_for_flow(id);
+                base.core.reply(client.control, Reply::Pending { id: client.id });
+                self.ask_for_flow(base, id);
             }
-            Err(reason) => leave_datagrams(&mut self.base.core, client, destination, reason),
+            Err(reason) => leave_datagrams(&mut base.core, client, destination, reason),
         }
     }
 
-    fn begin_datagrams(
+    fn begin(
         &mut self,
+        base: &mut Base,
+        peers: &Peers,
         client: Client,
         destination: SocketAddr,
         source: SocketAddr,
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
-        self.base.core.check_suitable(&Open {
-            destination,
-            source: Some(source),
-            blocking: true,
-            waiting: false,
-        })?;
-        let acceptor = self.base.core.acceptor_for(destination, &options);
-        if self.base.core.config.peer_cache
-            && self.is_known_without_datagrams(destination, acceptor)
+        base.core.check_suitable(&Open::from(source, destination))?;
+        let acceptor = base.core.acceptor_for(destination, &options);
+        if base.core.config.peer_cache
+            && self.is_known_without_datagrams(base, peers, destination, acceptor)
         {
             return Err(FallbackReason::Remembered);
         }
-        let profile = parameters::profile(&self.base.core.config, &options);
+        let profile = parameters::profile(&base.core.config, &options);
         let from = Some(source.ip());
-        let association = self.base.association_for(destination, from, profile, acceptor)?;
-        let id = DatagramId(self.base.core.next_id());
-        let received = self.base.core.packets_received(association);
-        let (step, until) =
-            (Step::Connecting, self.base.core.now + self.base.core.config.fallback_timeout);
+        let association = base.association_for(destination, from, profile, acceptor)?;
+        let id = DatagramId(base.core.next_id());
+        let received = base.core.packets_received(association);
+        let (step, until) = (Step::Connecting, base.core.now + base.core.config.fallback_timeout);
         let attempt = Attempt {
             client,
             destination,
@@ -84,93 +83,94 @@ impl Stack {
             until,
             early: Vec::new(),
         };
-        self.datagrams.attempts.insert(id, attempt);
-        self.datagrams.clients.insert(client, id);
-        self.base.core.timers.set(until, Timer::DatagramFallback(id));
+        self.attempts.insert(id, attempt);
+        self.clients.insert(client, id);
+        base.core.timers.set(until, Timer::DatagramFallback(id));
         Ok(id)
     }
 
-    fn is_known_without_datagrams(&self, destination: SocketAddr, acceptor: Acceptor) -> bool {
+    fn is_known_without_datagrams(
+        &self,
+        base: &Base,
+        peers: &Peers,
+        destination: SocketAddr,
+        acceptor: Acceptor,
+    ) -> bool {
         let peer = destination.ip();
-        self.peers.lookup_peer(self.base.core.now, peer, acceptor).is_some()
-            || self.peers.is_native(self.base.core.now, peer, acceptor)
-            || self.datagrams.services.lookup(self.base.core.now, destination, acceptor).is_some()
+        peers.lookup_peer(base.core.now, peer, acceptor).is_some()
+            || peers.is_native(base.core.now, peer, acceptor)
+            || self.services.lookup(base.core.now, destination, acceptor).is_some()
     }
 
     /// Goes on as soon as there is an association.
-    pub(super) fn ask_for_flow(&mut self, id: DatagramId) {
-        let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
+    pub(super) fn ask_for_flow(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(attempt) = self.attempts.get(&id) else { return };
         let (association, destination) = (attempt.association, attempt.destination);
-        if !self.base.is_established(association) {
+        if !base.is_established(association) {
             return;
         }
-        if !crate::datagrams::agree::datagrams_agreed(&self.base, association) {
-            return self.give_up_datagrams(id, FallbackReason::NoDatagrams);
+        if !super::agree::datagrams_agreed(base, association) {
+            return self.give_up(base, id, FallbackReason::NoDatagrams);
         }
-        if self.base.core.config.peer_cache
-            && self.datagrams.services.is_carried(self.base.core.now, destination)
-        {
-            return self.promise_datagrams(id, None);
+        if base.core.config.peer_cache && self.services.is_carried(base.core.now, destination) {
+            return self.promise(base, id, None);
         }
         let (source, options) = (attempt.source, attempt.options);
-        match open_datagrams(&mut self.base, association, destination, source, &options) {
+        match open_datagrams(base, association, destination, source, &options) {
             Ok(flow) => {
-                if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
+                if let Some(attempt) = self.attempts.get_mut(&id) {
                     attempt.step = Step::Opening(flow);
                 }
-                use_datagrams(&mut self.base, association, flow, id);
+                use_datagrams(base, association, flow, id);
             }
-            Err(_) => self.give_up_datagrams(id, FallbackReason::Busy),
+            Err(_) => self.give_up(base, id, FallbackReason::Busy),
         }
     }
 
     /// The peer carries them.
-    pub(super) fn promise_datagrams(&mut self, id: DatagramId, flow: Option<DatagramFlow>) {
-        let now = self.base.core.now;
-        let Some(attempt) = self.datagrams.attempts.get_mut(&id) else { return };
+    pub(super) fn promise(&mut self, base: &mut Base, id: DatagramId, flow: Option<DatagramFlow>) {
+        let now = base.core.now;
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.step = Step::Promised(flow);
         let (client, peer, association) =
             (attempt.client, attempt.destination, attempt.association);
         let source = attempt.source;
-        self.datagrams.services.remember_carried(now, peer);
-        self.datagrams.services.forget_unsaved();
-        let open = Open { destination: peer, source: Some(source), blocking: true, waiting: false };
-        let local = self.base.core.local_name(association, &open);
+        self.services.remember_carried(now, peer);
+        self.services.forget_unsaved();
+        let local = base.core.local_name(association, &Open::from(source, peer));
         let transport = Transport::Sctp;
-        self.base
-            .core
-            .reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+        base.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
     }
 
     /// The peer has had its time to answer.
-    pub(crate) fn on_datagram_fallback(&mut self, id: DatagramId) {
-        let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
-        if matches!(attempt.step, Step::Promised(_)) || self.base.core.now < attempt.until {
+    pub(crate) fn on_fallback_timer(&mut self, base: &mut Base, peers: &mut Peers, id: DatagramId) {
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        if matches!(attempt.step, Step::Promised(_)) || base.core.now < attempt.until {
             return;
         }
         let (association, peer) = (attempt.association, attempt.destination.ip());
-        let until = self.base.core.now + PATIENCE_WITH_THE_LIVING;
+        let until = base.core.now + PATIENCE_WITH_THE_LIVING;
         if attempt.received != u64::MAX
-            && self.base.core.packets_received(association) > attempt.received
+            && base.core.packets_received(association) > attempt.received
         {
-            if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
+            if let Some(attempt) = self.attempts.get_mut(&id) {
                 // Once.
                 (attempt.received, attempt.until) = (u64::MAX, until);
             }
-            return self.base.core.timers.set(until, Timer::DatagramFallback(id));
+            return base.core.timers.set(until, Timer::DatagramFallback(id));
         }
-        let (acceptor, mut reason) = (self.base.acceptor_of(association), FallbackReason::Silent);
-        if !self.base.is_established(association) {
+        let (acceptor, mut reason) = (base.acceptor_of(association), FallbackReason::Silent);
+        if !base.is_established(association) {
             reason = acceptor.reason(reason);
-            self.peers.remember_peer(self.base.core.now, peer, acceptor, reason);
+            peers.remember_peer(base.core.now, peer, acceptor, reason);
         }
-        self.give_up_datagrams(id, reason);
+        self.give_up(base, id, reason);
     }
 
     /// The peer does not want the flow.
-    pub(super) fn on_datagrams_refused(&mut self, id: DatagramId, why: Option<Refusal>) {
-        let attempt = self.datagrams.attempts.get(&id).map(|attempt| attempt.destination);
-        let relay = self.datagrams.relays.get(&id).map(|relay| relay.destination);
+    pub(super) fn on_refused(&mut self, base: &mut Base, id: DatagramId, why: Option<Refusal>) {
+        let attempt = self.attempts.get(&id).map(|attempt| attempt.destination);
+        let relay = self.relays.get(&id).map(|relay| relay.destination);
         let Some(destination) = attempt.or(relay) else { return };
         let reason = match why {
             Some(Refusal::NotAllowed) => FallbackReason::NotAllowed,
@@ -178,19 +178,25 @@ impl Stack {
         };
         // What was refused for now may be asked for again.
         if reason == FallbackReason::NotAllowed {
-            self.datagrams.services.remember_service(self.base.core.now, destination, reason);
-            self.datagrams.services.forget_unsaved();
+            self.services.remember_service(base.core.now, destination, reason);
+            self.services.forget_unsaved();
         }
-        self.give_up_datagrams(id, reason);
+        self.give_up(base, id, reason);
     }
 
     /// The launcher hands over the way to the program's socket.
-    pub(crate) fn on_attach_datagrams(&mut self, client: Client, program: Program, fd: OwnedFd) {
-        let Some(id) = self.datagrams.clients.get(&client).copied() else {
-            return self.base.core.count("attaches_too_late");
+    pub(crate) fn on_attach(
+        &mut self,
+        base: &mut Base,
+        client: Client,
+        program: Program,
+        fd: OwnedFd,
+    ) {
+        let Some(id) = self.clients.get(&client).copied() else {
+            return base.core.count("attaches_too_late");
         };
-        let Some(attempt) = self.datagrams.attempts.remove(&id) else {
-            return self.replace_socket(id, client, program, fd);
+        let Some(attempt) = self.attempts.remove(&id) else {
+            return self.replace_socket(base, id, client, program, fd);
         };
         let Attempt { destination, source, options, association, step, early, .. } = attempt;
         let flow = match step {
@@ -201,32 +207,39 @@ impl Stack {
         debug!(target: log::CONNECTION,
             "datagrams to {destination}: over association {}", association.0);
         let side = Side::Program { client, program };
-        let made = Relay::new(fd, (&self.base.core.registry, id), side, destination, source);
+        let made = Relay::new(fd, (&base.core.registry, id), side, destination, source);
         match made {
             Ok(relay) => {
                 let carrier = flow.map(|flow| (association, flow));
-                self.start_datagrams(id, Relay { carrier, options, ..relay });
-                early.iter().for_each(|payload| self.forward_datagram(id, payload));
+                self.start(base, id, Relay { carrier, options, ..relay });
+                early.iter().for_each(|payload| self.forward(base, id, payload));
             }
             Err(error) => {
                 warn!(target: log::CONNECTION, "datagrams could not be taken over: {error}");
-                self.base.core.count("attaches_failed");
-                self.base.core.reply(client.control, Reply::Closed { id: client.id });
-                self.datagrams.clients.remove(&client);
-                crate::datagrams::end::close_flow(&mut self.base, association, flow);
+                base.core.count("attaches_failed");
+                base.core.reply(client.control, Reply::Closed { id: client.id });
+                self.clients.remove(&client);
+                super::end::close_flow(base, association, flow);
             }
         }
     }
 
     /// The program's socket has got another address.
-    fn replace_socket(&mut self, id: DatagramId, client: Client, program: Program, fd: OwnedFd) {
-        let Some(relay) = self.datagrams.relays.get(&id) else { return };
+    fn replace_socket(
+        &mut self,
+        base: &mut Base,
+        id: DatagramId,
+        client: Client,
+        program: Program,
+        fd: OwnedFd,
+    ) {
+        let Some(relay) = self.relays.get(&id) else { return };
         let (destination, source) = (relay.destination, relay.source);
         let side = Side::Program { client, program };
-        let made = Relay::new(fd, (&self.base.core.registry, id), side, destination, source);
-        match (made, self.datagrams.relays.get_mut(&id)) {
+        let made = Relay::new(fd, (&base.core.registry, id), side, destination, source);
+        match (made, self.relays.get_mut(&id)) {
             (Ok(new), Some(relay)) => (relay.socket, relay.side) = (new.socket, side),
-            _ => self.base.core.count("attaches_failed"),
+            _ => base.core.count("attaches_failed"),
         }
     }
 }

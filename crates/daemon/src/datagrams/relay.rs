@@ -1,16 +1,17 @@
 //! Datagrams between a local socket and a flow.
 
 use super::DatagramId;
+use super::Datagrams;
 use crate::attempt::Client;
 use crate::base::Base;
 use crate::parameters;
-use crate::stack::Stack;
+use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant};
-use manypath_flow::{DatagramError, DatagramEvent, DatagramFlow, Datagrams, Refusal};
+use manypath_flow::{DatagramError, DatagramEvent, DatagramFlow, Datagrams as Flows, Refusal};
 use manypath_rules::Options;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry};
@@ -127,58 +128,55 @@ impl Relay {
     }
 }
 
-impl Stack {
-    pub(super) fn start_datagrams(&mut self, id: DatagramId, mut relay: Relay) {
-        relay.last = self.base.core.now;
+impl Datagrams {
+    pub(super) fn start(&mut self, base: &mut Base, id: DatagramId, mut relay: Relay) {
+        relay.last = base.core.now;
         if let Some((association, flow)) = relay.carrier {
-            crate::datagrams::open::use_datagrams(&mut self.base, association, flow, id);
+            super::open::use_datagrams(base, association, flow, id);
         }
-        self.datagrams.relays.insert(id, relay);
-        self.datagrams.ready.insert(id);
-        self.base.core.count("datagram_relays_started");
-        if !std::mem::replace(&mut self.datagrams.watching, true) {
-            self.base.core.after(super::end::INTERVAL, Timer::Datagrams);
+        self.relays.insert(id, relay);
+        self.ready.insert(id);
+        base.core.count("datagram_relays_started");
+        if !std::mem::replace(&mut self.watching, true) {
+            base.core.after(super::end::INTERVAL, Timer::Datagrams);
         }
     }
 
-    pub(crate) fn on_datagram_socket(&mut self, id: DatagramId) {
-        self.datagrams.ready.insert(id);
+    pub(crate) fn on_socket(&mut self, id: DatagramId) {
+        self.ready.insert(id);
     }
 
     /// Takes what local sockets have.
-    pub(crate) fn service_datagrams(&mut self) {
-        let mut room = std::mem::take(&mut self.scratch);
-        self.service_lines(&mut room);
-        for id in std::mem::take(&mut self.datagrams.ready) {
-            self.service_datagram_relay(id, &mut room);
+    pub(crate) fn service(&mut self, base: &mut Base, scratch: &mut [u8]) {
+        self.service_lines(base, scratch);
+        for id in std::mem::take(&mut self.ready) {
+            self.service_relay(base, id, scratch);
         }
-        self.scratch = room;
     }
 
-    fn service_datagram_relay(&mut self, id: DatagramId, room: &mut [u8]) {
+    fn service_relay(&mut self, base: &mut Base, id: DatagramId, room: &mut [u8]) {
         for _ in 0..TURN {
-            let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
+            let Some(relay) = self.relays.get_mut(&id) else { return };
             match relay.receive(room) {
                 Ok(len) => {
-                    relay.last = self.base.core.now;
-                    self.forward_datagram(id, room.get(..len).unwrap_or_default());
+                    relay.last = base.core.now;
+                    self.forward(base, id, room.get(..len).unwrap_or_default());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => self.on_datagram_error(id, &error),
+                Err(error) => self.on_error(base, id, &error),
             }
         }
-        self.datagrams.ready.insert(id);
+        self.ready.insert(id);
     }
 
-    pub(super) fn forward_datagram(&mut self, id: DatagramId, payload: &[u8]) {
-        let Some((association, flow)) = self.carrier_of(id) else {
-            self.base.core.count("datagrams_without_carrier");
-            return self.give_up_datagrams(id, FallbackReason::AssociationLost);
+    pub(super) fn forward(&mut self, base: &mut Base, id: DatagramId, payload: &[u8]) {
+        let Some((association, flow)) = self.carrier_of(base, id) else {
+            base.core.count("datagrams_without_carrier");
+            return self.give_up(base, id, FallbackReason::AssociationLost);
         };
-        let now = Duration::from_nanos(self.base.core.now.as_nanos());
-        let sent =
-            self.base.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
-        if let Some(relay) = self.datagrams.relays.get_mut(&id)
+        let now = Duration::from_nanos(base.core.now.as_nanos());
+        let sent = base.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
+        if let Some(relay) = self.relays.get_mut(&id)
             && sent == Some(Err(DatagramError::TooLong))
         {
             relay.too_long += 1;
@@ -186,79 +184,94 @@ impl Stack {
     }
 
     /// The flow of a relay; opened anew if it was idle.
-    fn carrier_of(&mut self, id: DatagramId) -> Option<(AssociationId, DatagramFlow)> {
-        let relay = self.datagrams.relays.get(&id)?;
+    fn carrier_of(
+        &mut self,
+        base: &mut Base,
+        id: DatagramId,
+    ) -> Option<(AssociationId, DatagramFlow)> {
+        let relay = self.relays.get(&id)?;
         if relay.carrier.is_some() || matches!(relay.side, Side::Service) {
             return relay.carrier;
         }
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
-        let profile = parameters::profile(&self.base.core.config, &options);
-        let acceptor = self.base.core.acceptor_for(destination, &options);
+        let profile = parameters::profile(&base.core.config, &options);
+        let acceptor = base.core.acceptor_for(destination, &options);
         let from = Some(source.ip());
-        let association = self.base.association_for(destination, from, profile, acceptor).ok()?;
-        let flow = crate::datagrams::open::open_datagrams(
-            &mut self.base,
-            association,
-            destination,
-            source,
-            &options,
-        )
-        .ok()?;
-        crate::datagrams::open::use_datagrams(&mut self.base, association, flow, id);
-        let relay = self.datagrams.relays.get_mut(&id)?;
+        let association = base.association_for(destination, from, profile, acceptor).ok()?;
+        let flow =
+            super::open::open_datagrams(base, association, destination, source, &options).ok()?;
+        super::open::use_datagrams(base, association, flow, id);
+        let relay = self.relays.get_mut(&id)?;
         relay.carrier = Some((association, flow));
         relay.carrier
     }
 
-    pub(crate) fn drain_datagram_events(&mut self, id: AssociationId) {
+    pub(crate) fn drain_events(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        id: AssociationId,
+    ) {
         loop {
-            let association = self.base.get_mut(&id);
+            let association = base.get_mut(&id);
             let datagrams = association.and_then(|one| one.mux.datagrams_mut());
-            let Some(event) = datagrams.and_then(Datagrams::poll_event) else { return };
-            self.on_datagram_event(id, event);
+            let Some(event) = datagrams.and_then(Flows::poll_event) else { return };
+            self.on_event(base, services, id, event);
         }
     }
 
-    fn on_datagram_event(&mut self, id: AssociationId, event: DatagramEvent) {
+    fn on_event(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        id: AssociationId,
+        event: DatagramEvent,
+    ) {
         match event {
             DatagramEvent::Incoming { flow, destination, source } => {
-                self.on_incoming_datagrams(id, flow, destination, source);
+                self.on_incoming(base, services, id, flow, destination, source);
             }
             DatagramEvent::Accepted(flow) => {
-                if let Some(user) = datagram_user(&self.base, id, flow) {
-                    self.promise_datagrams(user, Some(flow));
+                if let Some(user) = datagram_user(base, id, flow) {
+                    self.promise(base, user, Some(flow));
                 }
             }
             DatagramEvent::Received(flow, payload) => {
-                if let Some(user) = datagram_user(&self.base, id, flow) {
-                    self.deliver_datagram(user, &payload);
+                if let Some(user) = datagram_user(base, id, flow) {
+                    self.deliver(base, user, &payload);
                 }
             }
             DatagramEvent::Unreachable(flow, _) => {
-                if let Some(user) = datagram_user(&self.base, id, flow) {
-                    self.tell_unreachable(user);
+                if let Some(user) = datagram_user(base, id, flow) {
+                    self.tell_unreachable(base, user);
                 }
             }
-            DatagramEvent::Closed(flow, why) => self.on_datagrams_closed(id, flow, why),
+            DatagramEvent::Closed(flow, why) => self.on_closed(base, id, flow, why),
         }
     }
 
-    fn on_datagrams_closed(&mut self, id: AssociationId, flow: DatagramFlow, why: Option<Refusal>) {
-        let Some(user) = crate::datagrams::end::forget_datagrams(&mut self.base, id, flow) else {
+    fn on_closed(
+        &mut self,
+        base: &mut Base,
+        id: AssociationId,
+        flow: DatagramFlow,
+        why: Option<Refusal>,
+    ) {
+        let Some(user) = super::end::forget_datagrams(base, id, flow) else {
             return;
         };
-        let relay = self.datagrams.relays.get_mut(&user);
+        let relay = self.relays.get_mut(&user);
         match relay {
-            Some(Relay { side: Side::Service, .. }) => self.drop_datagrams(user),
+            Some(Relay { side: Side::Service, .. }) => self.drop_relay(base, user),
             // It was idle; the next datagram opens another one.
             Some(relay) if why.is_none() => relay.carrier = None,
-            Some(_) | None => self.on_datagrams_refused(user, why),
+            Some(_) | None => self.on_refused(base, user, why),
         }
     }
 
-    fn deliver_datagram(&mut self, id: DatagramId, payload: &[u8]) {
-        let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
-        relay.last = self.base.core.now;
+    fn deliver(&mut self, base: &mut Base, id: DatagramId, payload: &[u8]) {
+        let Some(relay) = self.relays.get_mut(&id) else { return };
+        relay.last = base.core.now;
         match relay.socket.send(payload) {
             Ok(_) => relay.delivered += 1,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -266,45 +279,44 @@ impl Stack {
                 let delivered = relay.socket.send(payload).is_ok();
                 relay.delivered += u64::from(delivered);
                 relay.undelivered += u64::from(!delivered);
-                self.on_datagram_error(id, &error);
+                self.on_error(base, id, &error);
             }
             Err(_) => relay.undelivered += 1,
         }
     }
 
     /// A datagram that we sent to the local socket was answered by an ICMP error.
-    fn on_datagram_error(&mut self, id: DatagramId, error: &io::Error) {
-        let Some(relay) = self.datagrams.relays.get(&id) else { return };
+    fn on_error(&mut self, base: &mut Base, id: DatagramId, error: &io::Error) {
+        let Some(relay) = self.relays.get(&id) else { return };
         let errno = error.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
         match (relay.side, relay.carrier, errno) {
             (Side::Service, Some((association, flow)), Some(errno)) => {
-                self.base
-                    .with_datagrams(association, |datagrams| datagrams.unreachable(flow, errno));
+                base.with_datagrams(association, |datagrams| datagrams.unreachable(flow, errno));
             }
             // Our own doing.
             (Side::Program { .. }, ..) if relay.telling => {}
             // Nobody has the program's socket any more.
             (Side::Program { .. }, _, Some(errno)) if i32::from(errno) == libc::ECONNREFUSED => {
-                self.drop_datagrams(id);
+                self.drop_relay(base, id);
             }
-            _ => self.base.core.count("datagram_socket_errors"),
+            _ => base.core.count("datagram_socket_errors"),
         }
     }
 
-    fn tell_unreachable(&mut self, id: DatagramId) {
-        let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
+    fn tell_unreachable(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(relay) = self.relays.get_mut(&id) else { return };
         let Side::Program { client, program } = relay.side else { return };
         if program.connected && !relay.telling {
             relay.refuse(true);
-            self.base.core.count("datagrams_unreachable");
-            self.base.core.reply(client.control, Reply::Unreachable { id: client.id });
+            base.core.count("datagrams_unreachable");
+            base.core.reply(client.control, Reply::Unreachable { id: client.id });
         }
     }
 
     /// The program knows.
     pub(crate) fn on_told(&mut self, client: Client) {
-        let id = self.datagrams.clients.get(&client);
-        if let Some(relay) = id.and_then(|id| self.datagrams.relays.get_mut(id)) {
+        let id = self.clients.get(&client);
+        if let Some(relay) = id.and_then(|id| self.relays.get_mut(id)) {
             relay.refuse(false);
         }
     }

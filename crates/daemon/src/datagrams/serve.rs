@@ -7,8 +7,9 @@ use super::DatagramId;
 use super::relay::{Relay, Side, is_ephemeral};
 use crate::allow::{self, Denied};
 use crate::base::Base;
+use crate::datagrams::Datagrams;
 use crate::log;
-use crate::stack::Stack;
+use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::{DatagramFlow, Refusal};
 use manypath_rules::{Options, Protocol};
@@ -19,25 +20,21 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tracing::{debug, info};
 
-impl Stack {
-    pub(super) fn on_incoming_datagrams(
+impl Datagrams {
+    pub(super) fn on_incoming(
         &mut self,
+        base: &mut Base,
+        services: &mut Services,
         id: AssociationId,
         flow: DatagramFlow,
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        if !self.base.core.phase.serves_peers() {
-            return refuse_datagrams(
-                &mut self.base,
-                id,
-                flow,
-                Refusal::Busy,
-                "datagrams_denied_ending",
-            );
+        if !base.core.phase.serves_peers() {
+            return refuse_datagrams(base, id, flow, Refusal::Busy, "datagrams_denied_ending");
         }
-        match self.admit_datagrams(id, destination, source) {
-            Ok((ends, options)) => self.serve_datagrams(id, flow, ends, options),
+        match self.admit(base, services, id, destination, source) {
+            Ok((ends, options)) => self.serve(base, id, flow, ends, options),
             Err(denied) => {
                 debug!(target: log::CONNECTION,
                     "association {}: no datagrams to {destination}: {denied}", id.0);
@@ -52,58 +49,55 @@ impl Stack {
                     | Denied::NotCovered
                     | Denied::Form => (Refusal::NotAllowed, "datagrams_denied"),
                 };
-                refuse_datagrams(&mut self.base, id, flow, refusal, counter);
+                refuse_datagrams(base, id, flow, refusal, counter);
             }
         }
     }
 
     /// The service that a peer may reach, and its verified client.
-    fn admit_datagrams(
-        &mut self,
+    fn admit(
+        &self,
+        base: &mut Base,
+        services: &mut Services,
         id: AssociationId,
         destination: SocketAddr,
         source: SocketAddr,
     ) -> Result<((SocketAddr, SocketAddr), Options), Denied> {
-        if self.base.core.has_service() {
+        if base.core.has_service() {
             return Err(Denied::NotListed);
         }
-        let service = self.resolve_local_service(id, Protocol::Udp, destination)?;
-        let locals = self.base.core.reachable_locals(id, Protocol::Udp, service);
-        let loopback = self.base.core.config.loopback_paths;
+        let service = services.resolve_local_service(base, id, Protocol::Udp, destination)?;
+        let locals = base.core.reachable_locals(id, Protocol::Udp, service);
+        let loopback = base.core.config.loopback_paths;
         let (service, options) =
-            allow::admit(Protocol::Udp, service, &locals, &self.base.core.rules, loopback)?;
+            allow::admit(Protocol::Udp, service, &locals, &base.core.rules, loopback)?;
         let client =
-            self.base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
+            base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
         Ok(((service, client), options))
     }
 
-    fn serve_datagrams(
+    fn serve(
         &mut self,
+        base: &mut Base,
         association: AssociationId,
         flow: DatagramFlow,
         (service, client): (SocketAddr, SocketAddr),
         options: Options,
     ) {
-        let id = DatagramId(self.base.core.next_id());
+        let id = DatagramId(base.core.next_id());
         let relay = socket_for(service, client.port()).and_then(|fd| {
-            Relay::new(fd, (&self.base.core.registry, id), Side::Service, service, client)
+            Relay::new(fd, (&base.core.registry, id), Side::Service, service, client)
         });
         let relay = match relay {
             Ok(relay) => relay,
             Err(error) => {
                 debug!(target: log::CONNECTION, "datagrams to {service}: {error}");
                 let busy = Refusal::Busy;
-                return refuse_datagrams(
-                    &mut self.base,
-                    association,
-                    flow,
-                    busy,
-                    "datagrams_impossible",
-                );
+                return refuse_datagrams(base, association, flow, busy, "datagrams_impossible");
             }
         };
         let lifetime = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
-        self.base.with_datagrams(association, |datagrams| {
+        base.with_datagrams(association, |datagrams| {
             if let Some(lifetime) = lifetime {
                 datagrams.set_lifetime(flow, lifetime);
             }
@@ -113,7 +107,7 @@ impl Stack {
         info!(target: log::CONNECTION, carrier = "sctp",
             "datagrams from {client} to {service}: over association {}", association.0);
         let carrier = Some((association, flow));
-        self.start_datagrams(id, Relay { carrier, options, ..relay });
+        self.start(base, id, Relay { carrier, options, ..relay });
     }
 }
 

@@ -2,18 +2,18 @@
 
 use crate::association::Association;
 use crate::base::Base;
-use crate::stack::Stack;
+use crate::datagrams::Datagrams;
 use manypath_control::status::DatagramStatus;
 use std::collections::BTreeMap;
 
-impl Stack {
-    pub(crate) fn datagram_statuses(&self, association: &Association) -> Vec<DatagramStatus> {
+impl Datagrams {
+    pub(crate) fn statuses(&self, association: &Association) -> Vec<DatagramStatus> {
         let Some(datagrams) = association.mux.datagrams() else { return Vec::new() };
         let flows = association.datagrams.iter();
         flows
             .filter_map(|(flow, user)| {
                 let status = datagrams.status(*flow)?;
-                let relay = self.datagrams.relays.get(user);
+                let relay = self.relays.get(user);
                 Some(DatagramStatus {
                     number: flow.number,
                     initiated: flow.opened_here,

@@ -1,14 +1,15 @@
 //! TCP clients, until their association is there.
 
-use super::Way;
+use super::{Printer, Way};
 use crate::association::{FlowUse, RelayId};
 use crate::attempt::Open;
-use crate::connection::{Carrier, Ends};
+use crate::base::Base;
 use crate::log;
 use crate::privileged::Acceptor;
-use crate::relay::Relay;
+use crate::relays::Relay;
+use crate::relays::Relays;
+use crate::relays::{Carrier, Ends};
 use crate::socket::Socket;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::status::FallbackReason;
@@ -45,6 +46,8 @@ pub(crate) struct Caller {
 pub(crate) struct Callers {
     listeners: Vec<TcpListener>,
     waiting: BTreeMap<RelayId, Caller>,
+    /// Writes lines about the state of the gateway, once there was one.
+    pub(super) printer: Option<Printer>,
     /// The address of the server that has answered last.
     preferred: usize,
 }
@@ -93,52 +96,52 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-impl Stack {
+impl Callers {
     /// Takes in TCP clients, so many in one turn.
-    pub(crate) fn accept_callers(&mut self) {
+    pub(crate) fn accept_callers(&mut self, base: &mut Base, relays: &Relays) {
         for _ in 0..ACCEPTS_PER_TURN {
-            match self.callers.accept() {
+            match self.accept() {
                 None => return,
-                Some(Ok((fd, client))) => self.on_caller(fd, client),
+                Some(Ok((fd, client))) => self.on_caller(base, relays, fd, client),
                 // Who has gone meanwhile is no reason to stop.
                 Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Some(Err(error)) => {
-                    self.base.core.count("clients_not_taken_in");
+                    base.core.count("clients_not_taken_in");
                     warn!(target: log::CONNECTION, "cannot accept a TCP client yet: {error}");
-                    return self.base.core.after(ACCEPT_PAUSE, Timer::Callers);
+                    return base.core.after(ACCEPT_PAUSE, Timer::Callers);
                 }
             }
         }
-        self.base.core.timers.set(self.base.core.now, Timer::Callers);
+        base.core.timers.set(base.core.now, Timer::Callers);
     }
 
-    fn on_caller(&mut self, fd: OwnedFd, client: SocketAddr) {
+    fn on_caller(&mut self, base: &mut Base, relays: &Relays, fd: OwnedFd, client: SocketAddr) {
         let client = crate::allow::canonical(client);
-        let limit = self.base.core.config.gateway.as_ref().map_or(0, |gateway| gateway.max_clients);
-        let refused = if !self.base.core.phase.takes_work() {
+        let limit = base.core.config.gateway.as_ref().map_or(0, |gateway| gateway.max_clients);
+        let refused = if !base.core.phase.takes_work() {
             Some("clients_refused_ending")
-        } else if self.relays.len() + self.callers.len() >= limit {
+        } else if relays.values().count() + self.len() >= limit {
             Some("clients_refused_too_many")
         } else {
             None
         };
         if let Some(counter) = refused {
-            self.base.core.count(counter);
+            base.core.count(counter);
             debug!(target: log::CONNECTION, "TCP client {client}: {counter}");
             // Closing it is a reset then.
             let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
             return;
         }
-        let id = RelayId(self.base.core.next_id());
-        match Socket::towards(client, fd, &self.base.core.registry, Source::Caller(id.0).token()) {
+        let id = RelayId(base.core.next_id());
+        match Socket::towards(client, fd, &base.core.registry, Source::Caller(id.0).token()) {
             Ok(socket) => {
                 let caller = Caller { client, socket, tried: 0, trying: None };
-                self.callers.waiting.insert(id, caller);
-                self.base.core.count("clients_taken_in");
-                self.call(id);
+                self.waiting.insert(id, caller);
+                base.core.count("clients_taken_in");
+                self.call(base, id);
             }
             Err(error) => {
-                self.base.core.count("clients_not_taken_in");
+                base.core.count("clients_not_taken_in");
                 warn!(target: log::CONNECTION, "TCP client {client}: {error}");
             }
         }
@@ -146,24 +149,23 @@ impl Stack {
 
     /// Begins an association for a client, with the next address of the server; none is left: the
     /// client is reset.
-    fn call(&mut self, id: RelayId) {
-        let Some(gateway) = &self.base.core.config.gateway else { return };
+    fn call(&mut self, base: &mut Base, id: RelayId) {
+        let Some(gateway) = &base.core.config.gateway else { return };
         let Way::ToSctp { peers, port, .. } = &gateway.way else { return };
-        let (peers, port, profile) = (peers.clone(), *port, self.base.core.config.profile);
+        let (peers, port, profile) = (peers.clone(), *port, base.core.config.profile);
         loop {
-            let Some(caller) = self.callers.waiting.get_mut(&id) else { return };
-            if caller.tried == peers.len() || !self.base.core.phase.takes_work() {
-                return self.give_up_call(id);
+            let Some(caller) = self.waiting.get_mut(&id) else { return };
+            if caller.tried == peers.len() || !base.core.phase.takes_work() {
+                return self.give_up_call(base, id);
             }
-            let peer = peers[(self.callers.preferred + caller.tried) % peers.len()];
+            let peer = peers[(self.preferred + caller.tried) % peers.len()];
             caller.tried += 1;
             let destination = SocketAddr::new(peer, port);
-            let open =
-                Open { destination, source: Some(caller.client), blocking: true, waiting: false };
-            match self.base.begin_direct(&open, profile, Acceptor::Anyone) {
+            let open = Open::from(caller.client, destination);
+            match base.begin_direct(&open, profile, Acceptor::Anyone) {
                 Ok((association, flow)) => {
-                    self.base.set_flow_use(association, flow, FlowUse::Caller(id));
-                    if let Some(caller) = self.callers.waiting.get_mut(&id) {
+                    base.set_flow_use(association, flow, FlowUse::Caller(id));
+                    if let Some(caller) = self.waiting.get_mut(&id) {
                         caller.trying = Some((association, flow));
                     }
                     return;
@@ -175,70 +177,70 @@ impl Stack {
         }
     }
 
-    fn give_up_call(&mut self, id: RelayId) {
-        let Some(caller) = self.callers.waiting.remove(&id) else { return };
-        self.base.core.count("clients_reset_without_server");
+    fn give_up_call(&mut self, base: &mut Base, id: RelayId) {
+        let Some(caller) = self.waiting.remove(&id) else { return };
+        base.core.count("clients_reset_without_server");
         warn!(target: log::CONNECTION, "TCP client {}: reset: no SCTP server", caller.client);
-        caller.socket.reset(&self.base.core.registry);
+        caller.socket.reset(&base.core.registry);
     }
 
     /// The association that a client waits for could not be.
-    pub(crate) fn on_call_lost(&mut self, id: RelayId, reason: FallbackReason) {
+    pub(crate) fn on_call_lost(&mut self, base: &mut Base, id: RelayId, reason: FallbackReason) {
         debug!(target: log::CONNECTION, "association for a TCP client: {reason}");
-        self.base.core.count("calls_failed");
-        if let Some(caller) = self.callers.waiting.get_mut(&id) {
+        base.core.count("calls_failed");
+        if let Some(caller) = self.waiting.get_mut(&id) {
             caller.trying = None;
         }
-        self.call(id);
+        self.call(base, id);
     }
 
     /// The association that a client waits for is there.
     pub(crate) fn on_call_answered(
         &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
         id: RelayId,
         association: AssociationId,
         flow: FlowId,
     ) {
-        let Some(mut caller) = self.callers.waiting.remove(&id) else { return };
-        if let Err(error) =
-            caller.socket.rename(&self.base.core.registry, Source::Relay(id.0).token())
-        {
+        let Some(mut caller) = self.waiting.remove(&id) else { return };
+        if let Err(error) = caller.socket.rename(&base.core.registry, Source::Relay(id.0).token()) {
             warn!(target: log::CONNECTION, "TCP client {}: {error}", caller.client);
-            self.base.core.count("clients_not_taken_in");
-            caller.socket.reset(&self.base.core.registry);
-            return self.base.reset_flow(association, flow);
+            base.core.count("clients_not_taken_in");
+            caller.socket.reset(&base.core.registry);
+            return base.reset_flow(association, flow);
         }
         let Some(Way::ToSctp { peers, port, .. }) =
-            self.base.core.config.gateway.as_ref().map(|gateway| &gateway.way)
+            base.core.config.gateway.as_ref().map(|gateway| &gateway.way)
         else {
             return;
         };
-        let answered = (self.callers.preferred + caller.tried - 1) % peers.len();
+        let answered = (self.preferred + caller.tried - 1) % peers.len();
         let ends = Ends::From(caller.client, SocketAddr::new(peers[answered], *port));
-        self.callers.preferred = answered;
-        self.start_relay(id, Relay::new(association, flow, caller.socket));
-        self.begin_connection(id, ends, Carrier::Sctp(association));
+        self.preferred = answered;
+        relays.start_relay(base, id, Relay::new(association, flow, caller.socket));
+        relays.begin_connection(base, id, ends, Carrier::Sctp(association));
     }
 
-    pub(crate) fn on_caller_event(&mut self, id: RelayId, event: &Event) {
-        let Some(caller) = self.callers.waiting.get_mut(&id) else { return };
+    pub(crate) fn on_caller_event(&mut self, base: &mut Base, id: RelayId, event: &Event) {
+        let Some(caller) = self.waiting.get_mut(&id) else { return };
         caller.socket.on_event(event);
         if !caller.socket.is_broken() {
             return;
         }
-        let Some(caller) = self.callers.waiting.remove(&id) else { return };
-        self.base.core.count("clients_gone_before_the_server_answered");
-        caller.socket.reset(&self.base.core.registry);
+        let Some(caller) = self.waiting.remove(&id) else { return };
+        base.core.count("clients_gone_before_the_server_answered");
+        caller.socket.reset(&base.core.registry);
         if let Some((association, flow)) = caller.trying {
-            self.base.reset_flow(association, flow);
+            base.reset_flow(association, flow);
         }
     }
 
     /// Resets clients that still wait.
-    pub(crate) fn end_callers(&mut self) {
-        for caller in std::mem::take(&mut self.callers.waiting).into_values() {
-            self.base.core.count("clients_refused_ending");
-            caller.socket.reset(&self.base.core.registry);
+    pub(crate) fn end_callers(&mut self, base: &mut Base) {
+        for caller in std::mem::take(&mut self.waiting).into_values() {
+            base.core.count("clients_refused_ending");
+            caller.socket.reset(&base.core.registry);
         }
     }
 }

@@ -121,7 +121,7 @@ impl Stack {
             self.callers = Callers::listen(listen, &self.base.core.registry)?;
             tracing::info!(target: crate::log::STACK, "{gateway}");
         }
-        crate::gateway::status_line::plan_status_line(&mut self.base.core);
+        status_line::plan_status_line(&mut self.base.core);
         Ok(())
     }
 

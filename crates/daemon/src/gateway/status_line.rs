@@ -57,17 +57,17 @@ impl Stack {
         let Some(line) = self.status_line().filter(|_| wanted) else { return };
         let Ok(mut text) = serde_json::to_string(&line) else { return };
         text.push('\n');
-        let printer = self.printer.take().or_else(|| Printer::start().ok());
+        let printer = self.callers.printer.take().or_else(|| Printer::start().ok());
         if !printer.as_ref().is_some_and(|printer| printer.print(text)) {
             self.base.core.count("status_lines_lost");
         }
-        self.printer = printer;
+        self.callers.printer = printer;
     }
 
     /// The last line, if lines are wanted.
     pub(crate) fn print_last_status_line(&mut self) {
         self.print_status_line();
-        if self.printer.take().is_some_and(|printer| !printer.finish()) {
+        if self.callers.printer.take().is_some_and(|printer| !printer.finish()) {
             self.base.core.count("status_lines_lost");
         }
     }
@@ -79,15 +79,14 @@ impl Stack {
         let paths = statuses.iter().flat_map(|status| &status.paths);
         let (active, others): (Vec<_>, Vec<_>) =
             paths.partition(|path| path.state == PathState::Active);
-        let mut totals = self.totals;
-        self.relays.values().for_each(|relay| totals.add(relay.bytes()));
+        let totals = self.relays.totals();
         let mut counters = crate::status::all_counters(&self.base);
         counters.retain(|_, count| *count > 0);
         Some(StatusLine {
             uptime_ms: self.base.core.age(manypath_engine::Instant::ZERO),
             gateway,
-            connections: self.relays.len(),
-            connecting: self.callers.len() + self.dials.len(),
+            connections: self.relays.values().count(),
+            connecting: self.callers.len() + self.services.dials(),
             associations: statuses.len(),
             paths_active: active.len(),
             paths_not_active: others.len(),

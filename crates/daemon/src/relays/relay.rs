@@ -4,8 +4,8 @@
 //! credit only for bytes that the socket has really taken: the two kernels' buffers and the flow's
 //! credit are all that can pile up.
 
+use crate::relays::socket_options::Patience;
 use crate::socket::{Moved, Socket};
-use crate::socket_options::Patience;
 use bytes::Bytes;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Flows};

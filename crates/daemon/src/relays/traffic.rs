@@ -1,11 +1,12 @@
 //! What was carried for the programs of each launcher, for its report.
 
 use crate::association::RelayId;
-use crate::attempt::AttemptId;
-use crate::connection::{Carrier, Ends, Load};
-use crate::relay::Relay;
-use crate::stack::Stack;
-use crate::tcp_relay::TcpRelay;
+use crate::base::Base;
+use crate::relays::Relay;
+use crate::relays::Relays;
+use crate::relays::TcpRelay;
+use crate::relays::connection::{Carrier, Ends, Load};
+use crate::services::Services;
 use manypath_control::{Relayed, Traffic};
 
 /// What a connection has moved so far.
@@ -20,7 +21,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    fn add_to(&self, traffic: &mut Traffic) {
+    pub(crate) fn add_to(&self, traffic: &mut Traffic) {
         match (self.carrier, self.ends) {
             (Carrier::Sctp(_), _) => {
                 traffic.connections += 1;
@@ -38,42 +39,39 @@ impl Moved {
     }
 }
 
-impl Stack {
-    /// A connection has ended: its launcher may ask what it has moved.
-    pub(crate) fn note_traffic(&mut self, id: RelayId, moved: &Moved) {
-        let client = self.base.core.control.client_of(AttemptId(id.0)).map(|client| client.control);
-        let launcher = client.or_else(|| self.listeners.launcher_of(id.0));
-        if let Some(traffic) = launcher.and_then(|id| self.base.core.control.traffic_mut(id)) {
-            moved.add_to(traffic);
-        }
-    }
-
+impl Relays {
     /// All that was carried for a launcher, connections that are open included.
-    pub(crate) fn traffic_of(&mut self, launcher: u64) -> Traffic {
-        let mut traffic = self.base.core.control.traffic_mut(launcher).cloned().unwrap_or_default();
+    pub(crate) fn traffic_of(
+        &self,
+        base: &mut Base,
+        services: &Services,
+        launcher: u64,
+    ) -> Traffic {
+        let mut traffic = base.core.control.traffic_mut(launcher).cloned().unwrap_or_default();
         let opened =
-            self.base.core.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
-        let led = self.listeners.led_by(launcher).into_iter();
-        let led = led.filter(|id| self.listeners.launcher_of(*id) == Some(launcher)).map(RelayId);
+            base.core.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
+        let led = services.listeners.led_by(launcher).into_iter();
+        let led =
+            led.filter(|id| services.listeners.launcher_of(*id) == Some(launcher)).map(RelayId);
         for id in opened.chain(led) {
-            let Some(moved) = self.moved(id) else { continue };
+            let Some(moved) = self.moved(base, id) else { continue };
             traffic.open += u64::from(matches!(moved.carrier, Carrier::Sctp(_)));
             moved.add_to(&mut traffic);
         }
         traffic
     }
 
-    fn moved(&self, id: RelayId) -> Option<Moved> {
+    fn moved(&self, base: &Base, id: RelayId) -> Option<Moved> {
         let connection = self.connections.get(&id)?;
-        let flow = self.relays.get(&id).map(Relay::bytes);
-        let (sent, got) = flow.or_else(|| self.tcp_relays.get(&id).map(TcpRelay::bytes))?;
+        let flow = self.sctp.get(&id).map(Relay::bytes);
+        let (sent, got) = flow.or_else(|| self.tcp.get(&id).map(TcpRelay::bytes))?;
         let (ends, carrier) = (connection.ends, connection.carrier);
         Some(Moved {
             ends,
             carrier,
             sent,
             got,
-            paths: crate::connection::carried(&self.base.core, connection),
+            paths: super::connection::carried(&base.core, connection),
         })
     }
 }

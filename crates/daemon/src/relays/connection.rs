@@ -2,10 +2,12 @@
 //! and how it ended.
 
 use crate::association::RelayId;
+use crate::base::Base;
 use crate::core::Core;
 use crate::log;
-use crate::stack::Stack;
-use crate::traffic::Moved;
+use crate::relays::Relays;
+use crate::relays::traffic::Moved;
+use crate::services::Services;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, PathStatus};
 use std::fmt::{self, Write};
@@ -127,21 +129,34 @@ impl fmt::Display for Ends {
     }
 }
 
-impl Stack {
+impl Relays {
     /// A connection is being carried from now on.
-    pub(crate) fn begin_connection(&mut self, id: RelayId, ends: Ends, carrier: Carrier) {
-        let before = loads(&self.base.core, carrier);
+    pub(crate) fn begin_connection(
+        &mut self,
+        base: &Base,
+        id: RelayId,
+        ends: Ends,
+        carrier: Carrier,
+    ) {
+        let before = loads(&base.core, carrier);
         let connection =
-            Connection { ends, begun: self.base.core.now, carrier, before, gone: Vec::new() };
+            Connection { ends, begun: base.core.now, carrier, before, gone: Vec::new() };
         self.connections.insert(id, connection);
     }
 
     /// It has ended after so many bytes sent and received, as seen from the local program.
-    pub(crate) fn end_connection(&mut self, id: RelayId, end: RelayEnd, (sent, got): (u64, u64)) {
+    pub(crate) fn end_connection(
+        &mut self,
+        base: &mut Base,
+        services: &Services,
+        id: RelayId,
+        end: RelayEnd,
+        (sent, got): (u64, u64),
+    ) {
         self.totals.add((sent, got));
         let Some(connection) = self.connections.remove(&id) else { return };
-        let ms = self.base.core.age(connection.begun);
-        let paths = carried(&self.base.core, &connection);
+        let ms = base.core.age(connection.begun);
+        let paths = carried(&base.core, &connection);
         let Connection { ends, carrier, .. } = connection;
         match carrier {
             Carrier::Sctp(association) => info!(
@@ -157,14 +172,14 @@ impl Stack {
                 why.map_or_else(|| "SCTP could not be used".to_owned(), |why| why.to_string())
             ),
         }
-        self.note_traffic(id, &Moved { ends, carrier, sent, got, paths });
+        services.note_traffic(base, id, &Moved { ends, carrier, sent, got, paths });
     }
 
     /// A local address goes, and paths with it: what they have carried is kept.
-    pub(crate) fn keep_loads_of(&mut self, local: IpAddr) {
+    pub(crate) fn keep_loads_of(&mut self, base: &Base, local: IpAddr) {
         let mut connections = std::mem::take(&mut self.connections);
         for connection in connections.values_mut() {
-            let used = since(&connection.before, &[], loads(&self.base.core, connection.carrier));
+            let used = since(&connection.before, &[], loads(&base.core, connection.carrier));
             for load in used.into_iter().filter(|load| load.local == local) {
                 match connection.gone.iter_mut().find(|known| known.is_of(&load)) {
                     Some(known) => known.bytes += load.bytes,
@@ -180,8 +195,7 @@ impl Stack {
 /// What the paths have carried whose local address is there.
 fn loads(core: &Core, carrier: Carrier) -> Vec<Load> {
     let Carrier::Sctp(id) = carrier else { return Vec::new() };
-    let status = core.status_of(id);
-    let paths = status.into_iter().flat_map(|status| status.paths);
+    let paths = core.paths_of(id).into_iter();
     let load = |path: PathStatus| {
         let (local, remote) = (path.addr.local.ip(), path.addr.remote.ip());
         let interface = Some(core.locals.interface(local)).filter(|name| !name.is_empty())?;

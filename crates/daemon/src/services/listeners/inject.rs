@@ -4,10 +4,11 @@ use super::Led;
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
 use crate::base::Base;
-use crate::connection::RelayEnd;
 use crate::core::Core;
-use crate::dial::{self, Incoming};
-use crate::stack::Stack;
+use crate::relays::RelayEnd;
+use crate::relays::Relays;
+use crate::services::Services;
+use crate::services::dial::{self, Incoming};
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_engine::{AssociationId, Duration, Instant};
@@ -61,57 +62,61 @@ enum Verdict {
     Nobody,
 }
 
-impl Stack {
+impl Services {
     /// A peer asks for a service where a listener was announced.
-    pub(crate) fn on_incoming_to_listener(&mut self, incoming: Incoming) {
+    pub(crate) fn on_incoming_to_listener(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        incoming: Incoming,
+    ) {
         let Incoming { association: id, flow, destination: service, .. } = incoming;
-        match self.judge(&incoming) {
+        match self.judge(base, &incoming) {
             Ok(Verdict::Covered { launchers, inodes, client, options }) => {
                 self.listeners.count_led(&inodes);
-                match announce_client(&mut self.base, &incoming, client, launchers, options) {
-                    Ok(injection) if all_know_of(&self.base.core, &injection) => {
-                        self.inject(injection)
+                match announce_client(base, &incoming, client, launchers, options) {
+                    Ok(injection) if all_know_of(&base.core, &injection) => {
+                        self.inject(base, injection)
                     }
-                    Ok(injection) => self.delay(injection),
-                    Err(error) => {
-                        crate::dial::refuse_dial(&mut self.base, id, flow, service, &error)
-                    }
+                    Ok(injection) => self.delay(base, injection),
+                    Err(error) => dial::refuse_dial(base, id, flow, service, &error),
                 }
             }
-            Ok(Verdict::Dial { client, options }) => self.dial(id, flow, service, client, options),
-            Ok(Verdict::Nobody) => {
-                self.forget_closed_listeners();
-                let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
-                crate::dial::refuse_dial(&mut self.base, id, flow, service, &refused);
+            Ok(Verdict::Dial { client, options }) => {
+                self.dial(base, relays, (id, flow), service, client, options)
             }
-            Err(denied) => self.deny(incoming, denied),
+            Ok(Verdict::Nobody) => {
+                self.forget_closed_listeners(base);
+                let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
+                dial::refuse_dial(base, id, flow, service, &refused);
+            }
+            Err(denied) => self.deny(base, incoming, denied),
         }
     }
 
-    fn judge(&mut self, incoming: &Incoming) -> Result<Verdict, Denied> {
+    fn judge(&mut self, base: &Base, incoming: &Incoming) -> Result<Verdict, Denied> {
         let Incoming { association: id, destination: service, source, .. } = *incoming;
-        let loopback = self.base.core.config.loopback_paths;
-        let locals = self.base.core.reachable_locals(id, Protocol::Tcp, service);
+        let loopback = base.core.config.loopback_paths;
+        let locals = base.core.reachable_locals(id, Protocol::Tcp, service);
         allow::check_address(service.ip(), &locals, loopback)?;
-        let (policy, options) = self.base.core.rules.listener(service);
+        let (policy, options) = base.core.rules.listener(service);
         if policy == Policy::Disable {
             return Err(Denied::NotListed);
         }
-        if !crate::dial::is_form_open(&self.base, id, &options) {
+        if !dial::is_form_open(base, id, &options) {
             return Err(Denied::Form);
         }
-        let found = self.listeners.table.matching_listeners(self.base.core.now, service);
+        let found = self.listeners.table.matching_listeners(base.core.now, service);
         let inodes = found.ok_or(Denied::NotCovered)?;
         if inodes.is_empty() {
             return Ok(Verdict::Nobody);
         }
-        let client =
-            self.base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+        let client = base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
         if let Some(launchers) = self.listeners.launchers_of(&inodes) {
             return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
         }
-        match allow::open_service(Protocol::Tcp, service, &self.base.core.rules) {
-            Some(options) if !self.base.core.config.door => {
+        match allow::open_service(Protocol::Tcp, service, &base.core.rules) {
+            Some(options) if !base.core.config.door => {
                 Ok(Verdict::Dial { client: client?, options })
             }
             Some(_) | None => Err(Denied::NotCovered),
@@ -119,13 +124,13 @@ impl Stack {
     }
 
     /// Makes the connection.
-    fn inject(&mut self, injection: Injection) {
+    fn inject(&mut self, base: &mut Base, injection: Injection) {
         let Injection { association, flow, from, to, client, options, socket, launchers, .. } =
             injection;
-        let known = self.base.get(&association);
+        let known = base.get(&association);
         if known.is_none_or(|known| known.mux.status(flow).is_none()) {
-            self.base.core.count("dials_dropped");
-            return tell_left(&mut self.base.core, &launchers, from, to);
+            base.core.count("dials_dropped");
+            return tell_left(&mut base.core, &launchers, from, to);
         }
         let connected = own_address(&socket).and_then(|from| {
             dial::begin(&socket, to)?;
@@ -133,66 +138,72 @@ impl Stack {
         });
         match connected {
             Ok(from) => {
-                let id = DialId(self.base.core.next_id());
+                let id = DialId(base.core.next_id());
                 self.listeners.add_led(id.0, Led { from, to, launchers });
-                self.start_dial(id, association, flow, (client, to), options, socket.into());
+                let ends = (client, to);
+                self.start_dial(base, id, (association, flow), ends, options, socket.into());
             }
             Err(error) => {
-                tell_left(&mut self.base.core, &launchers, from, to);
-                crate::dial::refuse_dial(&mut self.base, association, flow, to, &error);
+                tell_left(&mut base.core, &launchers, from, to);
+                dial::refuse_dial(base, association, flow, to, &error);
             }
         }
     }
 
-    fn delay(&mut self, injection: Injection) {
+    fn delay(&mut self, base: &mut Base, injection: Injection) {
         if self.is_room_to_delay(injection.peer) {
-            self.base.core.timers.set(injection.until, Timer::Delayed);
+            base.core.timers.set(injection.until, Timer::Delayed);
             return self.listeners.delayed.push_back(injection);
         }
-        tell_left(&mut self.base.core, &injection.launchers, injection.from, injection.to);
-        crate::waiting::refuse_to_wait(&mut self.base, injection.association, injection.flow);
+        tell_left(&mut base.core, &injection.launchers, injection.from, injection.to);
+        super::super::waiting::refuse_to_wait(base, injection.association, injection.flow);
     }
 
     /// Gives up the connections of which a launcher takes no note.
-    pub(crate) fn give_up_delayed(&mut self) {
-        let now = self.base.core.now;
+    pub(crate) fn give_up_delayed(&mut self, base: &mut Base) {
+        let now = base.core.now;
         let all = std::mem::take(&mut self.listeners.delayed);
         let (late, waiting): (VecDeque<_>, _) = all.into_iter().partition(|one| now >= one.until);
         self.listeners.delayed = waiting;
         for Injection { association, flow, launchers, from, to, .. } in late {
-            tell_left(&mut self.base.core, &launchers, from, to);
-            self.base.refuse(association, flow, Refusal::Busy, "dial_denied_launcher_silent");
+            tell_left(&mut base.core, &launchers, from, to);
+            base.refuse(association, flow, Refusal::Busy, "dial_denied_launcher_silent");
         }
     }
 
     /// A redirector has gone, or goes. Its programs would take the peers that were led to them for this host.
-    pub(crate) fn leave_listeners(&mut self, redirector: u64) {
+    pub(crate) fn leave_listeners(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        redirector: u64,
+    ) {
         if self.listeners.forget_launcher(redirector) {
-            self.listen_direct();
+            self.listen_direct(base);
         }
-        self.drop_led(redirector);
+        self.drop_led(base, relays, redirector);
     }
 
-    fn drop_led(&mut self, redirector: u64) {
+    fn drop_led(&mut self, base: &mut Base, relays: &mut Relays, redirector: u64) {
         for injection in self.listeners.take_delayed(redirector) {
             let (id, flow) = (injection.association, injection.flow);
-            tell_left(&mut self.base.core, &injection.launchers, injection.from, injection.to);
-            self.base.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
+            tell_left(&mut base.core, &injection.launchers, injection.from, injection.to);
+            base.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
         }
         for relay in self.listeners.led_by(redirector) {
             if self.dials.contains_key(&DialId(relay)) {
-                self.refuse_uncovered(DialId(relay));
+                self.refuse_uncovered(base, DialId(relay));
             } else {
-                self.break_relay(RelayId(relay), RelayEnd::Nameless);
+                relays.break_relay(base, self, RelayId(relay), RelayEnd::Nameless);
             }
         }
     }
 
     /// Makes the connections whose launchers have heard of them by now.
-    pub(crate) fn inject_delayed(&mut self) {
+    pub(crate) fn inject_delayed(&mut self, base: &mut Base) {
         for injection in std::mem::take(&mut self.listeners.delayed) {
-            if all_know_of(&self.base.core, &injection) {
-                self.inject(injection);
+            if all_know_of(&base.core, &injection) {
+                self.inject(base, injection);
             } else {
                 self.listeners.delayed.push_back(injection);
             }
@@ -200,9 +211,9 @@ impl Stack {
     }
 
     /// A connection that was led to a listener is over, or has not come about.
-    pub(crate) fn on_led_over(&mut self, relay: RelayId) {
+    pub(crate) fn on_led_over(&mut self, base: &mut Base, relay: RelayId) {
         let Some(led) = self.listeners.remove_led(relay.0) else { return };
-        tell_left(&mut self.base.core, &led.launchers, led.from, led.to);
+        tell_left(&mut base.core, &led.launchers, led.from, led.to);
     }
 }
 

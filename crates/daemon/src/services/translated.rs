@@ -9,14 +9,14 @@ use crate::allow::{self, Denied};
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
-use crate::stack::Stack;
+use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 use manypath_rules::{Policy, Protocol};
 use std::net::{IpAddr, SocketAddr};
 use tracing::debug;
 
-impl Stack {
+impl Services {
     /// The service of this host that a peer means by `named`: of several addresses that its association uses that
     /// one where the service is open and somebody listens, else the one of the primary path. `named` itself if it
     /// is an address of this host.
@@ -25,50 +25,50 @@ impl Stack {
     /// When the peer may not name it; `Unconfirmed` also when it may be at an address that is not confirmed yet.
     pub(crate) fn resolve_local_service(
         &mut self,
+        base: &mut Base,
         id: AssociationId,
         protocol: Protocol,
         named: SocketAddr,
     ) -> Result<SocketAddr, Denied> {
         let named = allow::canonical(named);
-        if !is_outside(named.ip()) || self.base.core.locals.is_own(named.ip()) {
-            return self.base.core.check_named(id, protocol, named).map(|()| named);
+        if !is_outside(named.ip()) || base.core.locals.is_own(named.ip()) {
+            return base.core.check_named(id, protocol, named).map(|()| named);
         }
-        let mut locals = self.base.core.local_addresses(id);
+        let mut locals = base.core.local_addresses(id);
         locals.retain(|local| local.is_ipv4() == named.is_ipv4());
         let all = locals.len();
         let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =
-            services.filter(|one| self.base.core.check_named(id, protocol, *one).is_ok()).collect();
-        let served = services.iter().find(|service| self.is_served(protocol, **service)).copied();
-        let is_settled = self.base.core.now >= crate::waiting::settles_at(&self.base, id);
+            services.filter(|one| base.core.check_named(id, protocol, *one).is_ok()).collect();
+        let served =
+            services.iter().find(|service| self.is_served(base, protocol, **service)).copied();
+        let is_settled = base.core.now >= super::waiting::settles_at(base, id);
         if served.is_none() && services.len() < all && !is_settled {
             return Err(Denied::Unconfirmed);
         }
         let Some(meant) = served.or(services.first().copied()) else {
             return Err(Denied::ForeignAddress);
         };
-        self.base.core.count("destinations_translated");
+        base.core.count("destinations_translated");
         debug!(target: log::CONNECTION, "association {}: {named} is {meant} here", id.0);
         Ok(meant)
     }
 
     /// Whether peers may reach the service, and somebody listens there.
-    fn is_served(&mut self, protocol: Protocol, service: SocketAddr) -> bool {
-        let open = self.base.core.rules.service(protocol, service).0 == Policy::Enable;
+    fn is_served(&mut self, base: &Base, protocol: Protocol, service: SocketAddr) -> bool {
+        let open = base.core.rules.service(protocol, service).0 == Policy::Enable;
         match protocol {
             Protocol::Tcp => {
                 // One that listens in a cgroup may not have been announced yet.
                 let led = || {
-                    self.listeners.concern(service)
-                        || !self.base.core.control.redirectors().is_empty()
+                    self.listeners.concern(service) || !base.core.control.redirectors().is_empty()
                 };
-                let open =
-                    open || led() && self.base.core.rules.listener(service).0 == Policy::Enable;
-                let now = self.base.core.now;
+                let open = open || led() && base.core.rules.listener(service).0 == Policy::Enable;
+                let now = base.core.now;
                 let mut found = || self.listeners.table.matching_listeners(now, service);
                 open && found().is_some_and(|found| !found.is_empty())
             }
-            Protocol::Udp => open && self.datagrams.table.has_receiver(self.base.core.now, service),
+            Protocol::Udp => open && self.udp_receivers.has_receiver(base.core.now, service),
         }
     }
 }

@@ -8,12 +8,13 @@
 use crate::allow::{self, Denied};
 use crate::association::{DialId, FlowUse, RelayId};
 use crate::base::Base;
-use crate::connection::{Carrier, Ends};
 use crate::log;
 use crate::proxy;
-use crate::relay::Relay;
+use crate::relays::Relay;
+use crate::relays::Relays;
+use crate::relays::{Carrier, Ends};
+use crate::services::Services;
 use crate::socket::Socket;
-use crate::stack::Stack;
 use crate::token::Source;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::{FlowId, Refusal};
@@ -61,83 +62,97 @@ pub(crate) struct Incoming {
     pub(crate) arrived: Instant,
 }
 
-impl Stack {
-    pub(crate) fn on_incoming(&mut self, incoming: Incoming) {
+impl Services {
+    pub(crate) fn on_incoming(&mut self, base: &mut Base, relays: &mut Relays, incoming: Incoming) {
         let Incoming { association: id, flow, source, .. } = incoming;
-        if !self.base.core.phase.serves_peers() {
-            return self.base.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
+        if !base.core.phase.serves_peers() {
+            return base.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
-        if self.base.core.has_service() {
+        if base.core.has_service() {
             // One of the addresses is dialled, or refused.
-            let _tried = self.dial_service(id, flow, source, None);
+            let _tried = self.dial_service(base, id, flow, source, None);
             return;
         }
-        self.admit_incoming(incoming);
+        self.admit_incoming(base, relays, incoming);
     }
 
     /// Finds out what the peer means, and answers or lets it wait.
-    pub(crate) fn admit_incoming(&mut self, mut incoming: Incoming) {
+    pub(crate) fn admit_incoming(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        mut incoming: Incoming,
+    ) {
         let Incoming { association: id, destination, .. } = incoming;
-        if let Some(at) = self.next_look_at_the_table(&incoming) {
-            return self.wait_for_the_table(incoming, at);
+        if let Some(at) = self.next_look_at_the_table(base, &incoming) {
+            return self.wait_for_the_table(base, incoming, at);
         }
-        match self.resolve_local_service(id, Carried::Tcp, destination) {
+        match self.resolve_local_service(base, id, Carried::Tcp, destination) {
             Ok(service) => {
                 incoming.destination = service;
-                if !self.look_first(incoming) {
-                    self.answer_incoming(incoming);
+                if !self.look_first(base, incoming) {
+                    self.answer_incoming(base, relays, incoming);
                 }
             }
-            Err(denied) => self.deny(incoming, denied),
+            Err(denied) => self.deny(base, incoming, denied),
         }
     }
 
     /// Everybody has said by now what listens.
-    pub(crate) fn answer_incoming(&mut self, incoming: Incoming) {
+    pub(crate) fn answer_incoming(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        incoming: Incoming,
+    ) {
         let Incoming { association: id, flow, destination, source, .. } = incoming;
         if self.listeners.concern(destination) {
-            return self.on_incoming_to_listener(incoming);
+            return self.on_incoming_to_listener(base, relays, incoming);
         }
-        let locals = self.base.core.reachable_locals(id, Carried::Tcp, destination);
-        let loopback = self.base.core.config.loopback_paths;
-        let admitted =
-            allow::admit(Carried::Tcp, destination, &locals, &self.base.core.rules, loopback);
+        let locals = base.core.reachable_locals(id, Carried::Tcp, destination);
+        let loopback = base.core.config.loopback_paths;
+        let admitted = allow::admit(Carried::Tcp, destination, &locals, &base.core.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
-        let admitted = if self.base.core.config.door { Err(Denied::NotListed) } else { admitted };
+        let admitted = if base.core.config.door { Err(Denied::NotListed) } else { admitted };
         let admitted = admitted.and_then(|(service, options)| {
-            let open = is_form_open(&self.base, id, &options);
+            let open = is_form_open(base, id, &options);
             let client =
-                self.base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+                base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
             if open { Ok((client?, options)) } else { Err(Denied::Form) }
         });
         match admitted {
-            Ok((client, options)) => self.dial(id, flow, destination, client, options),
-            Err(Denied::NotListed) if self.may_listen_later(destination) => {
-                self.base.refuse(id, flow, Refusal::Busy, Denied::NotListed.counter());
+            Ok((client, options)) => {
+                self.dial(base, relays, (id, flow), destination, client, options)
             }
-            Err(denied) => self.deny(incoming, denied),
+            Err(Denied::NotListed) if self.may_listen_later(base, destination) => {
+                base.refuse(id, flow, Refusal::Busy, Denied::NotListed.counter());
+            }
+            Err(denied) => self.deny(base, incoming, denied),
         }
     }
 
     /// Refuses a flow, or lets it wait for what may change before long.
-    pub(crate) fn deny(&mut self, incoming: Incoming, denied: Denied) {
+    pub(crate) fn deny(&mut self, base: &mut Base, incoming: Incoming, denied: Denied) {
         let Incoming { association: id, flow, destination, .. } = incoming;
         debug!(target: log::CONNECTION,
             "association {}: {destination} not dialled: {denied}", id.0);
         match denied {
-            Denied::Unconfirmed | Denied::NoClientAddress => self.wait_for_paths(incoming, denied),
+            Denied::Unconfirmed | Denied::NoClientAddress => {
+                self.wait_for_paths(base, incoming, denied)
+            }
             Denied::NotReachable
             | Denied::ForeignAddress
             | Denied::NotListed
             | Denied::NotCovered
-            | Denied::Form => self.base.refuse(id, flow, Refusal::NotAllowed, denied.counter()),
+            | Denied::Form => base.refuse(id, flow, Refusal::NotAllowed, denied.counter()),
         }
     }
 
     pub(crate) fn dial(
         &mut self,
-        association: AssociationId,
-        flow: FlowId,
+        base: &mut Base,
+        relays: &mut Relays,
+        (association, flow): (AssociationId, FlowId),
         destination: SocketAddr,
         client: SocketAddr,
         options: Options,
@@ -145,90 +160,83 @@ impl Stack {
         let from = SocketAddr::new(destination.ip(), 0);
         match connect(Some(from), destination, false) {
             Ok(fd) => {
-                let dial = DialId(self.base.core.next_id());
-                self.start_dial(dial, association, flow, (client, destination), options, fd);
+                let dial = DialId(base.core.next_id());
+                let ends = (client, destination);
+                self.start_dial(base, dial, (association, flow), ends, options, fd);
                 // A service of this host has mostly answered by now: the peer need not wait for the next turn.
-                self.check_dial(dial);
+                self.check_dial(base, relays, dial);
             }
-            Err(error) => refuse_dial(&mut self.base, association, flow, destination, &error),
+            Err(error) => refuse_dial(base, association, flow, destination, &error),
         }
     }
 
     /// Watches a connection that is being made to `destination` for `client`.
     pub(crate) fn start_dial(
         &mut self,
+        base: &mut Base,
         id: DialId,
-        association: AssociationId,
-        flow: FlowId,
+        (association, flow): (AssociationId, FlowId),
         (client, destination): (SocketAddr, SocketAddr),
         options: Options,
         fd: OwnedFd,
     ) {
-        match Socket::towards(destination, fd, &self.base.core.registry, Source::Dial(id.0).token())
-        {
+        match Socket::towards(destination, fd, &base.core.registry, Source::Dial(id.0).token()) {
             Ok(socket) => {
-                self.base.set_flow_use(association, flow, FlowUse::Dial(id));
-                self.base.treat(association, flow, &options);
+                base.set_flow_use(association, flow, FlowUse::Dial(id));
+                base.treat(association, flow, &options);
                 self.dials
                     .insert(id, Dial { association, flow, destination, client, options, socket });
             }
             Err(error) => {
-                self.on_led_over(RelayId(id.0));
-                refuse_dial(&mut self.base, association, flow, destination, &error);
+                self.on_led_over(base, RelayId(id.0));
+                refuse_dial(base, association, flow, destination, &error);
             }
         }
     }
 
-    pub(crate) fn on_dial_event(&mut self, id: DialId, event: &Event) {
+    pub(crate) fn on_dial_event(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        id: DialId,
+        event: &Event,
+    ) {
         if let Some(dial) = self.dials.get_mut(&id) {
             dial.socket.on_event(event);
-            self.check_dial(id);
+            self.check_dial(base, relays, id);
         }
     }
 
-    fn check_dial(&mut self, id: DialId) {
+    fn check_dial(&mut self, base: &mut Base, relays: &mut Relays, id: DialId) {
         let Some(dial) = self.dials.get(&id) else { return };
         match dial.socket.is_connected() {
             Ok(false) => {}
-            Ok(true) => self.on_dialled(id),
+            Ok(true) => self.on_dialled(base, relays, id),
             Err(error) => {
                 let Some(dial) = self.dials.remove(&id) else { return };
-                dial.socket.reset(&self.base.core.registry);
-                self.on_led_over(RelayId(id.0));
+                dial.socket.reset(&base.core.registry);
+                self.on_led_over(base, RelayId(id.0));
                 let failed = Some(dial.destination);
-                if !self.dial_service(dial.association, dial.flow, dial.client, failed) {
-                    refuse_dial(
-                        &mut self.base,
-                        dial.association,
-                        dial.flow,
-                        dial.destination,
-                        &error,
-                    );
+                if !self.dial_service(base, dial.association, dial.flow, dial.client, failed) {
+                    refuse_dial(base, dial.association, dial.flow, dial.destination, &error);
                 }
             }
         }
     }
 
     /// The token of the socket changes with its use, and the poll reports afresh what is ready.
-    fn on_dialled(&mut self, id: DialId) {
+    fn on_dialled(&mut self, base: &mut Base, relays: &mut Relays, id: DialId) {
         let Some(mut dial) = self.dials.remove(&id) else { return };
         let relay = RelayId(id.0);
-        if let Err(error) =
-            dial.socket.rename(&self.base.core.registry, Source::Relay(relay.0).token())
+        if let Err(error) = dial.socket.rename(&base.core.registry, Source::Relay(relay.0).token())
         {
-            dial.socket.reset(&self.base.core.registry);
-            self.on_led_over(relay);
-            return refuse_dial(
-                &mut self.base,
-                dial.association,
-                dial.flow,
-                dial.destination,
-                &error,
-            );
+            dial.socket.reset(&base.core.registry);
+            self.on_led_over(base, relay);
+            return refuse_dial(base, dial.association, dial.flow, dial.destination, &error);
         }
-        if let Some(association) = self.base.get_mut(&dial.association) {
+        if let Some(association) = base.get_mut(&dial.association) {
             association.mux.accept(dial.flow, dial.destination);
-            self.base.touch(dial.association);
+            base.touch(dial.association);
         }
         debug!(target: log::CONNECTION,
             "association {}: flow to {} open",
@@ -241,25 +249,25 @@ impl Stack {
             Some(true) => joined.greet(proxy::header(client, dial.destination)),
             Some(false) | None => joined,
         };
-        self.start_relay(relay, joined);
-        self.begin_connection(relay, ends, Carrier::Sctp(association));
+        relays.start_relay(base, relay, joined);
+        relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
     }
 
-    pub(crate) fn drop_dial(&mut self, id: DialId) {
+    pub(crate) fn drop_dial(&mut self, base: &mut Base, id: DialId) {
         if let Some(dial) = self.dials.remove(&id) {
-            self.base.core.count("dials_dropped");
-            dial.socket.reset(&self.base.core.registry);
-            self.on_led_over(RelayId(id.0));
+            base.core.count("dials_dropped");
+            dial.socket.reset(&base.core.registry);
+            self.on_led_over(base, RelayId(id.0));
         }
     }
 
     /// Gives up a connection that is being made to a listener that nobody vouches for any more.
-    pub(crate) fn refuse_uncovered(&mut self, id: DialId) {
+    pub(crate) fn refuse_uncovered(&mut self, base: &mut Base, id: DialId) {
         let Some(dial) = self.dials.remove(&id) else { return };
-        dial.socket.reset(&self.base.core.registry);
-        self.on_led_over(RelayId(id.0));
+        dial.socket.reset(&base.core.registry);
+        self.on_led_over(base, RelayId(id.0));
         let why = Denied::NotCovered.counter();
-        self.base.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
+        base.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
     }
 }
 
@@ -289,7 +297,7 @@ pub(crate) fn refuse_dial(
         )
         | None => base.refuse(id, flow, Refusal::Busy, "dials_impossible"),
         // Its port may lead to another host behind the same NAT: TCP finds out.
-        Some(_) if crate::translated::is_translated(base, id, flow, destination) => {
+        Some(_) if super::translated::is_translated(base, id, flow, destination) => {
             base.refuse(id, flow, Refusal::Busy, "dials_failed");
         }
         Some(errno) => {

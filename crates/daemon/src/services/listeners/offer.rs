@@ -1,9 +1,11 @@
 //! What launchers say about listeners, and the door through which peers come to them.
 
 use super::{Known, ListenerId};
+use crate::base::Base;
 use crate::core::Core;
 use crate::drain::Phase;
 use crate::log;
+use crate::services::Services;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::{Listener, Reply, runtime};
@@ -25,12 +27,12 @@ impl Stack {
             info!(target: log::STACK, "listener {} of {}: {why}", listener.addr, listener.program);
             return self.base.core.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
         }
-        let offered = self.may_reach(&listener);
+        let offered = self.base.core.rules.may_offer(listener.addr);
         let word = if offered { "open to peers" } else { "closed by a rule" };
         info!(target: log::STACK, "listener {} of {}: {word}", listener.addr, listener.program);
-        self.listeners.known.insert(id, Known { listener, sctp: 0, plain: 0 });
-        self.watch_listeners();
-        self.listen_direct();
+        self.services.listeners.known.insert(id, Known { listener, sctp: 0, plain: 0 });
+        self.services.watch_listeners(&mut self.base);
+        self.services.listen_direct(&mut self.base);
         let reply = match offered {
             true => Reply::Offered { id: id.id },
             false => Reply::NotOffered { id: id.id, why: "a rule".to_owned(), retry: false },
@@ -48,10 +50,10 @@ impl Stack {
     }
 
     fn try_to_offer(&mut self, listener: &Listener) -> Result<(), (String, bool)> {
-        if self.listeners.known.len() >= MAX_LISTENERS {
+        if self.services.listeners.known.len() >= MAX_LISTENERS {
             return Err((format!("there are {MAX_LISTENERS} already"), false));
         }
-        self.try_to_serve(self.may_reach(listener))
+        self.try_to_serve(self.base.core.rules.may_offer(listener.addr))
     }
 
     /// Is there for peers, if that is `wanted`. The reason against it, and whether another stack, or this
@@ -77,43 +79,69 @@ impl Stack {
         })
     }
 
+    /// Forgets listeners that have gone; names the door if that is still to be done.
+    pub(crate) fn on_listeners_timer(&mut self) {
+        self.services.listeners.watched = false;
+        self.services.forget_closed_listeners(&mut self.base);
+        let is_served = self.base.core.config.accept && self.base.core.locals.is_open();
+        if is_served && !self.base.core.control.has_door() && !self.succession.has_begun() {
+            self.services.name_door(&mut self.base);
+        }
+        if !self.services.listeners.known.is_empty() {
+            self.services.watch_listeners(&mut self.base);
+        }
+    }
+
+    /// After a change of the rules: the door is opened for listeners that are open now.
+    pub(crate) fn review_listeners(&mut self) {
+        let wanted = self
+            .services
+            .listeners
+            .known
+            .values()
+            .any(|known| self.base.core.rules.may_offer(known.listener.addr));
+        if !wanted || self.base.core.locals.is_open() {
+            return;
+        }
+        if let Err(error) = self.open_sockets() {
+            self.base.core.count("doors_not_opened");
+            warn!(target: log::STACK, "listening sockets stay plain TCP: {error}");
+        }
+    }
+}
+
+impl Services {
     /// Lets launchers find this stack by the UDP port that it owns.
-    pub(crate) fn name_door(&mut self) {
+    pub(crate) fn name_door(&mut self, base: &mut Base) {
         let (Some(directory), Ok(namespace)) =
-            (&self.base.core.config.runtime_dir, runtime::network_namespace())
+            (&base.core.config.runtime_dir, runtime::network_namespace())
         else {
             return;
         };
-        let (port, index) = (self.base.core.config.udp_port, self.base.core.config.loop_index());
+        let (port, index) = (base.core.config.udp_port, base.core.config.loop_index());
         let path = runtime::loop_door_path(directory, namespace, port, index);
-        if let Err(error) = self.base.core.control.open_door(&path, &self.base.core.registry) {
+        if let Err(error) = base.core.control.open_door(&path, &base.core.registry) {
             // The one before us is just ending, or another stack serves other addresses.
-            self.base.core.count("doors_not_named");
+            base.core.count("doors_not_named");
             debug!(target: log::STACK, "{}: {error}", path.display());
-            self.watch_listeners();
+            self.watch_listeners(base);
         }
-        self.base.core.name_for_programs();
-    }
-
-    /// Whether peers can reach the listener, as far as that does not depend on the address that
-    /// they use.
-    pub(crate) fn may_reach(&self, listener: &Listener) -> bool {
-        self.base.core.rules.may_offer(listener.addr)
+        base.core.name_for_programs();
     }
 
     /// The ports of listeners that native programs may reach as far as that does not depend on the
     /// address that they use.
-    pub(crate) fn listener_ports(&self) -> Vec<RangeInclusive<u16>> {
+    pub(crate) fn listener_ports(&self, base: &Base) -> Vec<RangeInclusive<u16>> {
         let known = self.listeners.known.values().map(|known| &known.listener);
-        let open = known.filter(|listener| self.may_reach(listener));
+        let open = known.filter(|listener| base.core.rules.may_offer(listener.addr));
         open.map(|listener| listener.addr.port()..=listener.addr.port()).collect()
     }
 
     /// The launcher cannot vouch for it any more.
-    pub(crate) fn on_withdraw(&mut self, id: ListenerId) {
+    pub(crate) fn on_withdraw(&mut self, base: &mut Base, id: ListenerId) {
         if self.listeners.known.remove(&id).is_some() {
-            self.base.core.count("listeners_withdrawn");
-            self.listen_direct();
+            base.core.count("listeners_withdrawn");
+            self.listen_direct(base);
         }
     }
 
@@ -123,28 +151,15 @@ impl Stack {
         }
     }
 
-    fn watch_listeners(&mut self) {
+    fn watch_listeners(&mut self, base: &mut Base) {
         if !std::mem::replace(&mut self.listeners.watched, true) {
-            self.base.core.after(WATCH_INTERVAL, Timer::Listeners);
+            base.core.after(WATCH_INTERVAL, Timer::Listeners);
         }
     }
 
-    /// Forgets listeners that have gone; names the door if that is still to be done.
-    pub(crate) fn on_listeners_timer(&mut self) {
-        self.listeners.watched = false;
-        self.forget_closed_listeners();
-        let is_served = self.base.core.config.accept && self.base.core.locals.is_open();
-        if is_served && !self.base.core.control.has_door() && !self.succession.has_begun() {
-            self.name_door();
-        }
-        if !self.listeners.known.is_empty() {
-            self.watch_listeners();
-        }
-    }
-
-    pub(super) fn forget_closed_listeners(&mut self) {
-        let Some(living) = self.listeners.table.inodes(self.base.core.now) else {
-            return self.base.core.count("listener_tables_unreadable");
+    pub(super) fn forget_closed_listeners(&mut self, base: &mut Base) {
+        let Some(living) = self.listeners.table.inodes(base.core.now) else {
+            return base.core.count("listener_tables_unreadable");
         };
         let gone = |(id, known): (&ListenerId, &Known)| {
             (!living.contains(&known.listener.inode)).then_some(*id)
@@ -155,21 +170,9 @@ impl Stack {
         }
         for id in gone {
             self.listeners.known.remove(&id);
-            self.base.core.reply(id.control, Reply::Gone { id: id.id });
+            base.core.reply(id.control, Reply::Gone { id: id.id });
         }
-        self.listen_direct();
-    }
-
-    /// After a change of the rules: the door is opened for listeners that are open now.
-    pub(crate) fn review_listeners(&mut self) {
-        let wanted = self.listeners.known.values().any(|known| self.may_reach(&known.listener));
-        if !wanted || self.base.core.locals.is_open() {
-            return;
-        }
-        if let Err(error) = self.open_sockets() {
-            self.base.core.count("doors_not_opened");
-            warn!(target: log::STACK, "listening sockets stay plain TCP: {error}");
-        }
+        self.listen_direct(base);
     }
 }
 

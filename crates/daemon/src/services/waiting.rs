@@ -6,8 +6,9 @@
 
 use crate::allow::Denied;
 use crate::base::Base;
-use crate::dial::Incoming;
-use crate::stack::Stack;
+use crate::relays::Relays;
+use crate::services::Services;
+use crate::services::dial::Incoming;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{FlowId, Refusal};
@@ -37,39 +38,44 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct WaitingFlows(Vec<Waiting>);
 
-impl Stack {
+impl Services {
     /// Lets a flow wait for a path of its association to be confirmed, or to be active; later refuses it with what
     /// makes the peer use plain TCP for this connection alone.
-    pub(crate) fn wait_for_paths(&mut self, incoming: Incoming, denied: Denied) {
+    pub(crate) fn wait_for_paths(&mut self, base: &mut Base, incoming: Incoming, denied: Denied) {
         let until = if denied == Denied::NoClientAddress {
             incoming.arrived + PROBING
         } else {
-            settles_at(&self.base, incoming.association)
+            settles_at(base, incoming.association)
         };
         let Incoming { association: id, flow, .. } = incoming;
-        let peer = self.base.core.peer_ip(id);
-        if self.base.core.now >= until {
-            self.base.refuse(id, flow, Refusal::Busy, denied.counter());
+        let peer = base.core.peer_ip(id);
+        if base.core.now >= until {
+            base.refuse(id, flow, Refusal::Busy, denied.counter());
         } else if self.is_room_to_wait(peer) {
-            self.wait(Waiting { until, incoming, peer });
+            self.wait(base, Waiting { until, incoming, peer });
         } else {
-            refuse_to_wait(&mut self.base, id, flow);
+            refuse_to_wait(base, id, flow);
         }
     }
 
     /// Lets a flow wait until the kernel's table may be read.
-    pub(crate) fn wait_for_the_table(&mut self, incoming: Incoming, until: Instant) {
-        self.wait(Waiting { until, incoming, peer: None });
+    pub(crate) fn wait_for_the_table(
+        &mut self,
+        base: &mut Base,
+        incoming: Incoming,
+        until: Instant,
+    ) {
+        self.wait(base, Waiting { until, incoming, peer: None });
     }
 
-    fn wait(&mut self, waiting: Waiting) {
-        self.base.core.timers.set(waiting.until, Timer::Waiting);
-        self.waiting_flows.0.push(waiting);
+    fn wait(&mut self, base: &mut Base, waiting: Waiting) {
+        base.core.timers.set(waiting.until, Timer::Waiting);
+        self.waiting.0.push(waiting);
     }
 
     /// Whether another flow of a peer may wait. Peers at one address must not take the room of all.
     pub(crate) fn is_room_to_wait(&self, peer: Option<IpAddr>) -> bool {
-        let own = self.waiting_flows.0.iter().map(|one| one.peer);
+        let own = self.waiting.0.iter().map(|one| one.peer);
         let all = own.filter(Option::is_some).chain(self.listeners.peers_looked_for());
         is_room(all, peer, MAX_WAITING)
     }
@@ -80,23 +86,33 @@ impl Stack {
     }
 
     /// Answers the flows whose time has come.
-    pub(crate) fn on_waiting_timer(&mut self) {
-        let now = self.base.core.now;
-        self.answer_waiting(|one| one.until <= now);
+    pub(crate) fn on_waiting_timer(&mut self, base: &mut Base, relays: &mut Relays) {
+        let now = base.core.now;
+        self.answer_waiting(base, relays, |one| one.until <= now);
     }
 
     /// Answers the flows of an association one of whose paths has changed.
-    pub(crate) fn answer_waiting_of(&mut self, id: AssociationId) {
-        self.answer_waiting(|one| one.incoming.association == id);
+    pub(crate) fn answer_waiting_of(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        id: AssociationId,
+    ) {
+        self.answer_waiting(base, relays, |one| one.incoming.association == id);
     }
 
-    fn answer_waiting(&mut self, due: impl Fn(&Waiting) -> bool) {
-        let all = std::mem::take(&mut self.waiting_flows.0);
+    fn answer_waiting(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        due: impl Fn(&Waiting) -> bool,
+    ) {
+        let all = std::mem::take(&mut self.waiting.0);
         let (due, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(due);
-        self.waiting_flows.0 = waiting;
+        self.waiting.0 = waiting;
         for Waiting { incoming, .. } in due {
-            if is_still_asked(&mut self.base, &incoming) {
-                self.admit_incoming(incoming);
+            if is_still_asked(base, &incoming) {
+                self.admit_incoming(base, relays, incoming);
             }
         }
     }

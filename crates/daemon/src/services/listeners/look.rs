@@ -5,9 +5,11 @@
 //! about a millisecond.
 
 use crate::allow;
+use crate::base::Base;
 use crate::core::Core;
-use crate::dial::Incoming;
-use crate::stack::Stack;
+use crate::relays::Relays;
+use crate::services::Services;
+use crate::services::dial::Incoming;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_engine::{Duration, Instant};
@@ -27,85 +29,92 @@ pub(super) struct Look {
     asked: Vec<u64>,
 }
 
-impl Stack {
+impl Services {
     /// Whether a flow waits now until redirectors have looked, or was refused because too many wait: nobody
     /// vouches for a socket that could get its connection.
-    pub(crate) fn look_first(&mut self, incoming: Incoming) -> bool {
+    pub(crate) fn look_first(&mut self, base: &mut Base, incoming: Incoming) -> bool {
         let service = incoming.destination;
-        let asked = self.base.core.control.redirectors();
-        if asked.is_empty() || !may_lead(&self.base.core, service) {
+        let asked = base.core.control.redirectors();
+        if asked.is_empty() || !may_lead(&base.core, service) {
             return false;
         }
-        let found = self
-            .listeners
-            .table
-            .matching_listeners(self.base.core.now, service)
-            .unwrap_or_default();
+        let found =
+            self.listeners.table.matching_listeners(base.core.now, service).unwrap_or_default();
         if found.iter().all(|inode| self.listeners.knows(*inode)) {
             return false;
         }
-        let peer = self.base.core.peer_ip(incoming.association);
+        let peer = base.core.peer_ip(incoming.association);
         if !self.is_room_to_wait(peer) {
-            crate::waiting::refuse_to_wait(&mut self.base, incoming.association, incoming.flow);
+            super::super::waiting::refuse_to_wait(base, incoming.association, incoming.flow);
             return true;
         }
-        self.base.core.count("listeners_looked_for");
-        let (id, until) = (self.base.core.next_id(), self.base.core.now + LIMIT);
+        base.core.count("listeners_looked_for");
+        let (id, until) = (base.core.next_id(), base.core.now + LIMIT);
         for redirector in &asked {
-            self.base.core.reply(*redirector, Reply::Look { id });
+            base.core.reply(*redirector, Reply::Look { id });
         }
-        self.base.core.timers.set(until, Timer::Look);
+        base.core.timers.set(until, Timer::Look);
         self.listeners.looks.push(Look { id, until, incoming, peer, asked });
         true
     }
 
     /// When the kernel's table may be read to answer a flow, if it must be read and not now.
-    pub(crate) fn next_look_at_the_table(&self, incoming: &Incoming) -> Option<Instant> {
-        let at = self.listeners.table.next_reading(self.base.core.now)?;
+    pub(crate) fn next_look_at_the_table(
+        &self,
+        base: &Base,
+        incoming: &Incoming,
+    ) -> Option<Instant> {
+        let at = self.listeners.table.next_reading(base.core.now)?;
         let service = allow::canonical(incoming.destination);
-        let needed = !self.base.core.control.redirectors().is_empty()
+        let needed = !base.core.control.redirectors().is_empty()
             || self.listeners.concern(service)
-            || !self.base.core.locals.is_own(service.ip());
+            || !base.core.locals.is_own(service.ip());
         needed.then_some(at)
     }
 
     /// A redirector has announced everything that listens.
-    pub(crate) fn on_looked(&mut self, redirector: u64, id: u64) {
+    pub(crate) fn on_looked(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        redirector: u64,
+        id: u64,
+    ) {
         if let Some(look) = self.listeners.looks.iter_mut().find(|look| look.id == id) {
             look.asked.retain(|one| *one != redirector);
         }
-        self.answer_looked();
+        self.answer_looked(base, relays);
     }
 
     /// A redirector has gone.
-    pub(crate) fn drop_looks(&mut self, redirector: u64) {
+    pub(crate) fn drop_looks(&mut self, base: &mut Base, relays: &mut Relays, redirector: u64) {
         for look in &mut self.listeners.looks {
             look.asked.retain(|one| *one != redirector);
         }
-        self.answer_looked();
+        self.answer_looked(base, relays);
     }
 
     /// Answers the flows for which everybody has looked, or had the time to.
-    pub(crate) fn answer_looked(&mut self) {
-        let now = self.base.core.now;
+    pub(crate) fn answer_looked(&mut self, base: &mut Base, relays: &mut Relays) {
+        let now = base.core.now;
         let over = |look: &Look| look.asked.is_empty() || now >= look.until;
         let looks = std::mem::take(&mut self.listeners.looks);
         let (over, waiting): (Vec<_>, Vec<_>) = looks.into_iter().partition(over);
         self.listeners.looks = waiting;
         for Look { incoming, .. } in over {
-            if crate::waiting::is_still_asked(&mut self.base, &incoming) {
-                self.answer_incoming(incoming);
+            if super::super::waiting::is_still_asked(base, &incoming) {
+                self.answer_incoming(base, relays, incoming);
             }
         }
     }
 
     /// Whether a socket of programs in a cgroup may listen there some day. A peer that hears that the service
     /// is out of reach would not ask again for a while.
-    pub(crate) fn may_listen_later(&mut self, service: SocketAddr) -> bool {
-        if self.base.core.control.redirectors().is_empty() || !may_lead(&self.base.core, service) {
+    pub(crate) fn may_listen_later(&mut self, base: &Base, service: SocketAddr) -> bool {
+        if base.core.control.redirectors().is_empty() || !may_lead(&base.core, service) {
             return false;
         }
-        let found = self.listeners.table.matching_listeners(self.base.core.now, service);
+        let found = self.listeners.table.matching_listeners(base.core.now, service);
         found.is_some_and(|found| found.is_empty())
     }
 }

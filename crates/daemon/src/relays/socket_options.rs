@@ -6,8 +6,10 @@
 
 use crate::association::RelayId;
 use crate::attempt::Client;
-use crate::connection::RelayEnd;
-use crate::stack::Stack;
+use crate::base::Base;
+use crate::relays::Relays;
+use crate::relays::connection::RelayEnd;
+use crate::services::Services;
 use crate::timers::Timer;
 use manypath_control::SocketOptions;
 use manypath_engine::{Duration, Instant};
@@ -33,58 +35,67 @@ impl Patience {
     }
 }
 
-impl Stack {
+impl Relays {
     /// A launcher tells the options of an attached connection's socket.
-    pub(crate) fn on_socket_options(&mut self, client: Client, options: &SocketOptions) {
-        let Some(id) = self.base.core.control.attempt(client).map(|attempt| RelayId(attempt.0))
-        else {
+    pub(crate) fn on_socket_options(
+        &mut self,
+        base: &mut Base,
+        client: Client,
+        options: &SocketOptions,
+    ) {
+        let Some(id) = base.core.control.attempt(client).map(|attempt| RelayId(attempt.0)) else {
             return;
         };
-        if let Some(relay) = self.tcp_relays.get(&id) {
+        if let Some(relay) = self.tcp.get(&id) {
             relay.far.adopt(options);
         }
-        let Some(relay) = self.relays.get(&id) else { return };
+        let Some(relay) = self.sctp.get(&id) else { return };
         let (association, flow, rule) = (relay.association, relay.flow, relay.options);
         let class = rule.class.or_else(|| class_of(options.traffic_class));
-        self.base.treat(association, flow, &Options { class, ..rule });
+        base.treat(association, flow, &Options { class, ..rule });
         let limit = Duration::from_millis(options.user_timeout_ms.into());
-        self.set_patience(id, (!limit.is_zero()).then_some(limit));
+        self.set_patience(base, id, (!limit.is_zero()).then_some(limit));
     }
 
-    fn set_patience(&mut self, id: RelayId, limit: Option<Duration>) {
-        let now = self.base.core.now;
-        let Some(relay) = self.relays.get_mut(&id) else { return };
+    fn set_patience(&mut self, base: &mut Base, id: RelayId, limit: Option<Duration>) {
+        let now = base.core.now;
+        let Some(relay) = self.sctp.get_mut(&id) else { return };
         let watched = relay.patience.is_some();
         let packets = u64::MAX;
         relay.patience = limit.map(|limit| Patience { limit, packets, heard: now });
         if let Some(limit) = limit.filter(|_| !watched) {
-            self.base.core.timers.set(now + pause(limit), Timer::Patience(id));
+            base.core.timers.set(now + pause(limit), Timer::Patience(id));
         }
     }
 
-    pub(crate) fn on_patience_timer(&mut self, id: RelayId) {
-        let Some(relay) = self.relays.get(&id) else { return };
+    pub(crate) fn on_patience_timer(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        id: RelayId,
+    ) {
+        let Some(relay) = self.sctp.get(&id) else { return };
         let Some(mut patience) = relay.patience else { return };
-        let packets = self.base.core.packets_received(relay.association);
-        if packets != patience.packets || !self.awaits_answer(id) {
-            patience = Patience { packets, heard: self.base.core.now, ..patience };
+        let packets = base.core.packets_received(relay.association);
+        if packets != patience.packets || !self.awaits_answer(base, id) {
+            patience = Patience { packets, heard: base.core.now, ..patience };
         }
-        if self.base.core.now.since(patience.heard) >= patience.limit {
-            return self.break_relay(id, RelayEnd::OutOfPatience);
+        if base.core.now.since(patience.heard) >= patience.limit {
+            return self.break_relay(base, services, id, RelayEnd::OutOfPatience);
         }
-        if let Some(relay) = self.relays.get_mut(&id) {
+        if let Some(relay) = self.sctp.get_mut(&id) {
             relay.patience = Some(patience);
         }
-        self.base.core.after(pause(patience.limit), Timer::Patience(id));
+        base.core.after(pause(patience.limit), Timer::Patience(id));
     }
 
     /// Whether anything was sent, or waits to be, that the peer has not acknowledged.
-    fn awaits_answer(&self, id: RelayId) -> bool {
-        let Some(relay) = self.relays.get(&id) else { return false };
-        let status = self.base.core.status_of(relay.association);
+    fn awaits_answer(&self, base: &Base, id: RelayId) -> bool {
+        let Some(relay) = self.sctp.get(&id) else { return false };
+        let status = base.core.status_of(relay.association);
         let engine = status.is_some_and(|status| status.unsent + status.outstanding > 0);
         let flow = || {
-            let association = self.base.get(&relay.association)?;
+            let association = base.get(&relay.association)?;
             Some(association.mux.status(relay.flow)?.queued > 0)
         };
         engine || flow().unwrap_or(false)
