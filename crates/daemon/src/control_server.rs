@@ -415,8 +415,8 @@ impl Stack {
             Request::Watch => self.watch.on_watch(base, id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
-                let count =
-                    self.attempts.peers.flush(addr, port) + self.datagrams.forget(addr, port);
+                let count = self.attempts.peers.flush(addr, port)
+                    + self.datagrams.services.flush(addr, port);
                 self.attempts.peers.forget_kept(&mut base.core, addr, port);
                 base.core.control.tell_redirectors();
                 base.core.reply(id, Reply::Forgotten { count });
@@ -474,7 +474,7 @@ impl Stack {
         }
     }
 
-    /// Drops callers to whom nothing can be written.
+    /// Drops callers to whom nothing can be written. Whatever waited for them to hear of it waits no longer.
     pub(crate) fn drop_broken(&mut self) {
         while let Some(id) = self.base.core.control.broken.pop_first() {
             let waiting = self.base.core.control.connections.get(&id).map(|one| one.waiting.len());
@@ -482,6 +482,7 @@ impl Stack {
                 self.base.core.count("control_callers_that_do_not_read");
             }
             self.drop_control(id);
+            self.services.inject_delayed(&mut self.base);
         }
     }
 

@@ -216,7 +216,7 @@ impl Stack {
     pub(crate) fn end(&mut self) {
         self.callers.end_callers(&mut self.base);
         for relay in self.relays.ids() {
-            self.relays.reset_relay(&mut self.base, &mut self.services, relay, RelayEnd::StackEnds);
+            self.relays.reset(&mut self.base, &mut self.services, relay, RelayEnd::StackEnds);
         }
         for id in self.base.ids() {
             self.base.core.abort(id, b"the stack ends");

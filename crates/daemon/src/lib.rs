@@ -28,7 +28,6 @@ mod core;
 mod counters;
 mod datagrams;
 mod drain;
-mod flows;
 mod gateway;
 mod jobs;
 mod keeper;

@@ -211,9 +211,7 @@ impl Core {
             Err(_) => self.count("interface_scans_failed"),
         }
     }
-}
 
-impl Core {
     /// The parameters `own` for an association of a realm.
     pub(crate) fn within(&self, realm: Option<u32>, own: Config) -> Result<Config, FallbackReason> {
         let local_addresses = match realm {

@@ -54,7 +54,7 @@ const READ_SIZE: usize = 64 << 10;
 /// unreachable network).
 const ROUNDS_PER_TURN: usize = 8;
 
-/// The host's stack: owns associations and relays.
+/// The host's stack: its rooms, and the loop that gives each its turn.
 #[derive(Debug)]
 pub struct Stack {
     pub(crate) clock: Clock,
@@ -292,7 +292,7 @@ impl Stack {
                 break;
             }
             self.drain_flow_events();
-            self.relays.service_relays(&mut self.base, &mut self.services, &mut self.scratch);
+            self.relays.service(&mut self.base, &mut self.services, &mut self.scratch);
             self.datagrams.service(&mut self.base, &mut self.scratch);
             self.drain_flow_events();
             self.base.pump_messages();

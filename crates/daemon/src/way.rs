@@ -19,7 +19,7 @@ impl Stack {
     pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
         let attempt = self.base.core.control.attempt(client)?;
         self.relays
-            .way_of_relay(&self.base, RelayId(attempt.0))
+            .way_of(&self.base, RelayId(attempt.0))
             .or_else(|| self.attempts.way_promised(&self.base, attempt))
     }
 }

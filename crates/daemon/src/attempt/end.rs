@@ -39,7 +39,7 @@ impl Stack {
                 let socket = Socket::new(fd, &self.base.core.registry, token)
                     .inspect_err(|_| self.base.reset_flow(association, flow))?;
                 let joined = Relay::new(association, flow, socket).with(&attempt.options);
-                self.relays.start_relay(&mut self.base, relay, joined);
+                self.relays.start(&mut self.base, relay, joined);
                 self.relays.begin_connection(&self.base, relay, ends, Carrier::Sctp(association));
             }
             (_, Tcp::Promised(far)) => {

@@ -135,9 +135,7 @@ impl Base {
     pub(crate) const fn unanswered(&self) -> &BTreeSet<AssociationId> {
         &self.unanswered
     }
-}
 
-impl Base {
     /// The association to use for `destination`, begun now if there is none, for a program that has bound the address
     /// `source` if there is one.
     pub(crate) fn association_for(

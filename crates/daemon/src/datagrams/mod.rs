@@ -31,7 +31,7 @@ use manypath_flow::DatagramFlow;
 use manypath_rules::Options;
 use relay::Relay;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Names the datagrams between one local socket and one address. Never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -96,10 +96,5 @@ impl Datagrams {
     /// Whether a socket was left with something to be read.
     pub(crate) fn has_work(&self) -> bool {
         !self.ready.is_empty() || self.lines.have_work()
-    }
-
-    /// Forgets what is known about services; says how much that was.
-    pub(crate) fn forget(&mut self, peer: Option<IpAddr>, port: Option<u16>) -> usize {
-        self.services.flush(peer, port)
     }
 }

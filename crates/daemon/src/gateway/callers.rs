@@ -218,7 +218,7 @@ impl Callers {
         let answered = (self.preferred + caller.tried - 1) % peers.len();
         let ends = Ends::From(caller.client, SocketAddr::new(peers[answered], *port));
         self.preferred = answered;
-        relays.start_relay(base, id, Relay::new(association, flow, caller.socket));
+        relays.start(base, id, Relay::new(association, flow, caller.socket));
         relays.begin_connection(base, id, ends, Carrier::Sctp(association));
     }
 

@@ -133,9 +133,7 @@ impl Peers {
             debug!(target: log::PEERS, "what is learnt about peers is not kept: {why}");
         }
     }
-}
 
-impl Peers {
     fn is_unsaved(&self) -> bool {
         !self.unsaved.is_empty()
     }

@@ -131,7 +131,7 @@ impl Relays {
     }
 
     /// Joins a connected socket, watched under the relay's token, with a flow.
-    pub(crate) fn start_relay(&mut self, base: &mut Base, id: RelayId, mut relay: Relay) {
+    pub(crate) fn start(&mut self, base: &mut Base, id: RelayId, mut relay: Relay) {
         base.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
         let association = base.get(&relay.association);
         // The peer may have been so quick that its end has come before there was a relay.
@@ -155,12 +155,7 @@ impl Relays {
 
     /// Lets the relays move bytes, one after the other, until the turn's budget is used up. The
     /// next turn begins where this one has stopped.
-    pub(crate) fn service_relays(
-        &mut self,
-        base: &mut Base,
-        services: &mut Services,
-        scratch: &mut [u8],
-    ) {
+    pub(crate) fn service(&mut self, base: &mut Base, services: &mut Services, scratch: &mut [u8]) {
         let mut before = std::mem::take(&mut self.ready);
         let after = before.split_off(&self.next);
         for id in after.into_iter().chain(before) {
@@ -191,8 +186,8 @@ impl Relays {
             Some(Progress::More) => {
                 self.unfinished.insert(id);
             }
-            Some(Progress::Done) => self.finish_relay(base, services, id),
-            Some(Progress::Broken) => self.break_relay(base, services, id, RelayEnd::ResetHere),
+            Some(Progress::Done) => self.finish(base, services, id),
+            Some(Progress::Broken) => self.break_off(base, services, id, RelayEnd::ResetHere),
         }
     }
 
@@ -219,7 +214,7 @@ impl Relays {
     }
 
     /// Both directions have ended in good order.
-    fn finish_relay(&mut self, base: &mut Base, services: &mut Services, id: RelayId) {
+    fn finish(&mut self, base: &mut Base, services: &mut Services, id: RelayId) {
         self.count_end(base, services, id, RelayEnd::Finished);
         if let Some(relay) = self.sctp.remove(&id) {
             let (id, flow) = (relay.association, relay.flow);
@@ -236,7 +231,7 @@ impl Relays {
     }
 
     /// What comes from the local side: the flow is reset too.
-    pub(crate) fn break_relay(
+    pub(crate) fn break_off(
         &mut self,
         base: &mut Base,
         services: &mut Services,
@@ -249,11 +244,11 @@ impl Relays {
                 base.reset_flow(association, flow);
             }
         }
-        self.reset_relay(base, services, id, end);
+        self.reset(base, services, id, end);
     }
 
     /// Resets the local side. `end` says why.
-    pub(crate) fn reset_relay(
+    pub(crate) fn reset(
         &mut self,
         base: &mut Base,
         services: &mut Services,
@@ -285,7 +280,7 @@ impl Relays {
         }
     }
 
-    pub(crate) fn way_of_relay(&self, base: &Base, id: RelayId) -> Option<Way> {
+    pub(crate) fn way_of(&self, base: &Base, id: RelayId) -> Option<Way> {
         if let Some(relay) = self.tcp.get(&id) {
             return relay.far.way().ok();
         }

@@ -81,7 +81,7 @@ impl Relays {
             patience = Patience { packets, heard: base.core.now, ..patience };
         }
         if base.core.now.since(patience.heard) >= patience.limit {
-            return self.break_relay(base, services, id, RelayEnd::OutOfPatience);
+            return self.break_off(base, services, id, RelayEnd::OutOfPatience);
         }
         if let Some(relay) = self.sctp.get_mut(&id) {
             relay.patience = Some(patience);

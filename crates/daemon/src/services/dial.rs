@@ -249,7 +249,7 @@ impl Services {
             Some(true) => joined.greet(proxy::header(client, dial.destination)),
             Some(false) | None => joined,
         };
-        relays.start_relay(base, relay, joined);
+        relays.start(base, relay, joined);
         relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
     }
 

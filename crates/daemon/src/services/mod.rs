@@ -126,6 +126,6 @@ impl Services {
         let id = self.listeners.relay_between(from, to)?;
         let dial = || self.dials.get(&DialId(id)).map(Dial::flow);
         let dialled = || dial().and_then(|(association, flow)| base.way_of_flow(association, flow));
-        relays.way_of_relay(base, RelayId(id)).or_else(dialled)
+        relays.way_of(base, RelayId(id)).or_else(dialled)
     }
 }

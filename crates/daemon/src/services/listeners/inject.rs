@@ -194,7 +194,7 @@ impl Services {
             if self.dials.contains_key(&DialId(relay)) {
                 self.refuse_uncovered(base, DialId(relay));
             } else {
-                relays.break_relay(base, self, RelayId(relay), RelayEnd::Nameless);
+                relays.break_off(base, self, RelayId(relay), RelayEnd::Nameless);
             }
         }
     }
