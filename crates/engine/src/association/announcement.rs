@@ -246,6 +246,8 @@ impl<'a> Received<'a> {
                 Parameter::Random(random) => self.random = self.random.or(Some(random)),
                 Parameter::Chunks(chunks) => self.chunks = self.chunks.or(Some(chunks)),
                 Parameter::HmacAlgo(ids) => self.hmac_ids = self.hmac_ids.or(Some(ids)),
+                // Key management for DTLS chunks is not offered.
+                Parameter::KeyManagement(_) => {}
                 Parameter::AdaptationIndication(indication) => {
                     self.announcement.adaptation = Some(indication);
                 }

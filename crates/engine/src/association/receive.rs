@@ -181,6 +181,7 @@ impl Association {
             // Not negotiated, so it is a chunk of unknown type.
             Chunk::NrSack(_)
             | Chunk::Auth(_)
+            | Chunk::Dtls(_)
             | Chunk::AsconfAck(_)
             | Chunk::ReConfig(_)
             | Chunk::ForwardTsn(_)

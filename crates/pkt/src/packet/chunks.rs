@@ -1,10 +1,13 @@
 //! The chunks (RFC 9260 section 3.3, RFC 8260, RFC 3758, RFC 6525, RFC 4820, RFC 4895, RFC 5061,
-//! draft-tuexen-tsvwg-sctp-multipath).
+//! draft-tuexen-tsvwg-sctp-multipath,
+//! draft-ietf-tsvwg-sctp-dtls-chunk).
 
 use super::layout::{Class, Layout, Piece, Space, Width, plain};
 
 /// I, U, B and E of DATA and I-DATA.
 const DATA_FLAGS: &[(char, u8)] = &[('I', 8), ('U', 4), ('B', 2), ('E', 1)];
+/// R of DTLS.
+const RESTART_FLAGS: &[(char, u8)] = &[('R', 1)];
 /// T of ABORT and SHUTDOWN COMPLETE.
 const TAG_FLAGS: &[(char, u8)] = &[('T', 1)];
 
@@ -118,6 +121,7 @@ pub(super) const CHUNKS: &[Layout] = &[
             Piece::Payload,
         ],
     ),
+    chunk("DTLS", 0x41, RESTART_FLAGS, &[Piece::Reserved(1), Piece::Bytes("val")]),
     chunk(
         "ASCONF_ACK",
         128,

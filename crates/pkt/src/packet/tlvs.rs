@@ -77,6 +77,15 @@ pub(super) const PARAMETERS: &[Layout] = &[
     tlv("CHUNKS", 0x8003, &[Piece::Types("types", 1)]),
     tlv("HMAC_ALGO", 0x8004, &[Piece::List("ids", &[plain(2)])]),
     tlv("PAD", 0x8005, &[Piece::Bytes("val")]),
+    tlv(
+        "KEY_MANAGEMENT",
+        0x8006,
+        &[
+            Piece::Number("tie_breaker", plain(4)),
+            Piece::Number("roles", plain(1)),
+            Piece::List("methods", &[plain(1)]),
+        ],
+    ),
     tlv("SUPPORTED_EXTENSIONS", 0x8008, &[Piece::Types("types", 1)]),
     tlv("FORWARD_TSN_SUPPORTED", 0xC000, &[]),
     tlv("ADAPTATION_INDICATION", 0xC006, &[Piece::Number("adaptation_code_point", plain(4))]),
@@ -102,4 +111,8 @@ pub(super) const CAUSES: &[Layout] = &[
     tlv("RESTART_WITH_NEW_ADDRESSES", 11, &[Piece::Under("params", Class::Parameter)]),
     tlv("USER_INITIATED_ABORT", 12, &[Piece::Bytes("info")]),
     tlv("PROTOCOL_VIOLATION", 13, &[Piece::Bytes("info")]),
+    tlv("MISSING_DTLS_SUPPORT", 100, &[]),
+    tlv("NO_COMMON_KEY_MANAGEMENT", 101, &[]),
+    tlv("TIE_BREAKER_COLLISION", 102, &[]),
+    tlv("INCOMPATIBLE_ROLES", 103, &[]),
 ];

@@ -40,6 +40,14 @@ pub enum Cause<'a> {
     UserInitiatedAbort(&'a [u8]),
     /// The peer broke the protocol; the bytes may say how (13).
     ProtocolViolation(&'a [u8]),
+    /// The INIT or INIT ACK has no DTLS Key Management parameter (100).
+    MissingDtlsSupport,
+    /// No DTLS key management method is known to both ends (101).
+    NoCommonKeyManagement,
+    /// Both ends chose the same tie breaker (102).
+    TieBreakerCollision,
+    /// Both ends can only be client, or only server (103).
+    IncompatibleRoles,
     /// The request, complete, would delete the last address (0xA0).
     DeleteLastAddress(&'a [u8]),
     /// There are no resources for the request, complete (0xA1).
@@ -83,6 +91,10 @@ impl<'a> Cause<'a> {
             codes::RESTART_WITH_NEW_ADDRESSES => Ok(Self::RestartWithNewAddresses(tlv.value)),
             codes::USER_INITIATED_ABORT => Ok(Self::UserInitiatedAbort(tlv.value)),
             codes::PROTOCOL_VIOLATION => Ok(Self::ProtocolViolation(tlv.value)),
+            codes::MISSING_DTLS_SUPPORT => Ok(Self::MissingDtlsSupport),
+            codes::NO_COMMON_KEY_MANAGEMENT => Ok(Self::NoCommonKeyManagement),
+            codes::TIE_BREAKER_COLLISION => Ok(Self::TieBreakerCollision),
+            codes::INCOMPATIBLE_ROLES => Ok(Self::IncompatibleRoles),
             codes::DELETE_LAST_ADDRESS => Ok(Self::DeleteLastAddress(tlv.value)),
             codes::RESOURCE_SHORTAGE => Ok(Self::ResourceShortage(tlv.value)),
             codes::DELETE_SOURCE_ADDRESS => Ok(Self::DeleteSourceAddress(tlv.value)),
@@ -109,6 +121,10 @@ impl<'a> Cause<'a> {
             Self::RestartWithNewAddresses(_) => codes::RESTART_WITH_NEW_ADDRESSES,
             Self::UserInitiatedAbort(_) => codes::USER_INITIATED_ABORT,
             Self::ProtocolViolation(_) => codes::PROTOCOL_VIOLATION,
+            Self::MissingDtlsSupport => codes::MISSING_DTLS_SUPPORT,
+            Self::NoCommonKeyManagement => codes::NO_COMMON_KEY_MANAGEMENT,
+            Self::TieBreakerCollision => codes::TIE_BREAKER_COLLISION,
+            Self::IncompatibleRoles => codes::INCOMPATIBLE_ROLES,
             Self::DeleteLastAddress(_) => codes::DELETE_LAST_ADDRESS,
             Self::ResourceShortage(_) => codes::RESOURCE_SHORTAGE,
             Self::DeleteSourceAddress(_) => codes::DELETE_SOURCE_ADDRESS,
@@ -144,6 +160,10 @@ impl<'a> Cause<'a> {
             Self::OutOfResource
             | Self::InvalidMandatoryParameter
             | Self::IllegalAsconfAck
+            | Self::MissingDtlsSupport
+            | Self::NoCommonKeyManagement
+            | Self::TieBreakerCollision
+            | Self::IncompatibleRoles
             | Self::CookieReceivedWhileShuttingDown => Ok(()),
         }
     }
@@ -173,6 +193,10 @@ impl fmt::Display for Cause<'_> {
             }
             Self::UserInitiatedAbort(reason) => abort::fmt(f, "user-initiated abort", reason),
             Self::ProtocolViolation(text) => abort::fmt(f, "protocol violation", text),
+            Self::MissingDtlsSupport => f.write_str("missing DTLS chunk support"),
+            Self::NoCommonKeyManagement => f.write_str("no common DTLS key management method"),
+            Self::TieBreakerCollision => f.write_str("DTLS key management tie breaker collision"),
+            Self::IncompatibleRoles => f.write_str("incompatible DTLS key management roles"),
             Self::DeleteLastAddress(request) => {
                 address::fmt(f, "request to delete the last address", request)
             }

@@ -26,6 +26,14 @@ pub const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
 pub const USER_INITIATED_ABORT: u16 = 12;
 /// Protocol Violation.
 pub const PROTOCOL_VIOLATION: u16 = 13;
+/// Missing DTLS Chunk Support (draft-ietf-tsvwg-sctp-dtls-chunk section 4.3.1).
+pub const MISSING_DTLS_SUPPORT: u16 = 100;
+/// No Common DTLS Key Management Method (draft-ietf-tsvwg-sctp-dtls-chunk section 4.3.2).
+pub const NO_COMMON_KEY_MANAGEMENT: u16 = 101;
+/// DTLS Key Management Tie Breaker Collision (draft-ietf-tsvwg-sctp-dtls-chunk section 4.3.3).
+pub const TIE_BREAKER_COLLISION: u16 = 102;
+/// Incompatible DTLS Key Management Roles (draft-ietf-tsvwg-sctp-dtls-chunk section 4.3.4).
+pub const INCOMPATIBLE_ROLES: u16 = 103;
 /// Request to Delete Last Remaining IP Address (RFC 5061 section 4.3.1).
 pub const DELETE_LAST_ADDRESS: u16 = 0xA0;
 /// Operation Refused Due to Resource Shortage (RFC 5061 section 4.3.2).

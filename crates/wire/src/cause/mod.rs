@@ -1,5 +1,5 @@
-//! Error causes (RFC 9260 section 3.3.10, RFC 4895 section 4, RFC 5061 section 4.3), one file per
-//! group.
+//! Error causes (RFC 9260 section 3.3.10, RFC 4895 section 4, RFC 5061 section 4.3,
+//! draft-ietf-tsvwg-sctp-dtls-chunk section 4.3), one file per group.
 //!
 //! [`Causes`] is what ABORT and ERROR carry: bytes, split and typed only while they are iterated
 //! over. What is malformed comes out as an error at its place; the chunk itself parses.

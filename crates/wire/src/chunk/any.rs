@@ -1,9 +1,9 @@
 //! The dispatcher: any chunk.
 
 use super::{
-    Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn, Heartbeat,
-    HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Pad, RawChunk, ReConfig, Sack,
-    Shutdown, ShutdownComplete, Unknown, cookie_ack, shutdown_ack, types,
+    Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Dtls, Ecne, Error, ForwardTsn,
+    Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Pad, RawChunk, ReConfig,
+    Sack, Shutdown, ShutdownComplete, Unknown, cookie_ack, shutdown_ack, types,
 };
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
@@ -48,6 +48,8 @@ pub enum Chunk<'a> {
     NrSack(NrSack<'a>),
     /// Payload Data supporting Interleaving (64).
     IData(IData<'a>),
+    /// DTLS chunk (0x41).
+    Dtls(Dtls<'a>),
     /// Address Configuration Acknowledgment (0x80).
     AsconfAck(AsconfAck<'a>),
     /// Re-configuration (130).
@@ -91,6 +93,7 @@ impl<'a> Chunk<'a> {
             types::AUTH => Auth::parse(raw).map(Self::Auth),
             types::NR_SACK => NrSack::parse(raw).map(Self::NrSack),
             types::I_DATA => IData::parse(raw).map(Self::IData),
+            types::DTLS => Dtls::parse(raw).map(Self::Dtls),
             types::ASCONF_ACK => AsconfAck::parse(raw).map(Self::AsconfAck),
             types::RE_CONFIG => Ok(Self::ReConfig(ReConfig::parse(raw))),
             types::PAD => Ok(Self::Pad(Pad::parse(raw))),
@@ -122,6 +125,7 @@ impl<'a> Chunk<'a> {
             Self::Auth(_) => types::AUTH,
             Self::NrSack(_) => types::NR_SACK,
             Self::IData(_) => types::I_DATA,
+            Self::Dtls(_) => types::DTLS,
             Self::AsconfAck(_) => types::ASCONF_ACK,
             Self::ReConfig(_) => types::RE_CONFIG,
             Self::Pad(_) => types::PAD,
@@ -151,6 +155,7 @@ impl<'a> Chunk<'a> {
             Self::Auth(chunk) => chunk.value_len(),
             Self::NrSack(chunk) => chunk.value_len(),
             Self::IData(chunk) => chunk.value_len(),
+            Self::Dtls(chunk) => chunk.value_len(),
             Self::AsconfAck(chunk) => chunk.value_len(),
             Self::ReConfig(chunk) => chunk.parameters.encoded_len(),
             Self::Pad(chunk) => chunk.data.len(),
@@ -184,6 +189,7 @@ impl<'a> Chunk<'a> {
             Self::Auth(chunk) => chunk.emit(out),
             Self::NrSack(chunk) => chunk.emit(out),
             Self::IData(chunk) => chunk.emit(out),
+            Self::Dtls(chunk) => chunk.emit(out),
             Self::AsconfAck(chunk) => chunk.emit(out),
             Self::ReConfig(chunk) => chunk.emit(out),
             Self::Pad(chunk) => chunk.emit(out),
@@ -216,6 +222,7 @@ impl fmt::Display for Chunk<'_> {
             Self::Auth(chunk) => chunk.fmt(f),
             Self::NrSack(chunk) => chunk.fmt(f),
             Self::IData(chunk) => chunk.fmt(f),
+            Self::Dtls(chunk) => chunk.fmt(f),
             Self::AsconfAck(chunk) => chunk.fmt(f),
             Self::ReConfig(chunk) => chunk.fmt(f),
             Self::Pad(chunk) => chunk.fmt(f),

@@ -38,6 +38,8 @@ pub const AUTH: u8 = 15;
 pub const NR_SACK: u8 = 16;
 /// Payload Data supporting Interleaving (RFC 8260 section 2.1).
 pub const I_DATA: u8 = 64;
+/// DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk section 4.2).
+pub const DTLS: u8 = 0x41;
 /// Address Configuration Acknowledgment (RFC 5061 section 4.1.2).
 pub const ASCONF_ACK: u8 = 0x80;
 /// Re-configuration (RFC 6525 section 3.1).

@@ -3,6 +3,7 @@
 use super::address::{self, AddressTypes};
 use super::address_configuration::{self as configuration, AddressRequest, ErrorIndication};
 use super::authentication::{self, HmacIds};
+use super::key_management::{self, KeyManagement};
 use super::reconfiguration::{
     self, AddStreams, IncomingSsnReset, OutgoingSsnReset, ReConfigResponse,
 };
@@ -56,6 +57,8 @@ pub enum Parameter<'a> {
     Chunks(&'a [u8]),
     /// Requested HMAC Algorithm (0x8004).
     HmacAlgo(HmacIds<'a>),
+    /// DTLS Key Management (0x8006).
+    KeyManagement(KeyManagement<'a>),
     /// Supported Extensions (0x8008): chunk types.
     SupportedExtensions(&'a [u8]),
     /// Forward-TSN-Supported (0xC000).
@@ -98,6 +101,7 @@ impl<'a> Parameter<'a> {
             types::RANDOM => Ok(Self::Random(tlv.value)),
             types::CHUNKS => Ok(Self::Chunks(tlv.value)),
             types::HMAC_ALGO => authentication::parse_hmac_ids(tlv).map(Self::HmacAlgo),
+            types::KEY_MANAGEMENT => key_management::parse(tlv).map(Self::KeyManagement),
             types::SUPPORTED_EXTENSIONS => Ok(Self::SupportedExtensions(tlv.value)),
             types::FORWARD_TSN_SUPPORTED => {
                 capability::parse_flag(tlv).map(|()| Self::ForwardTsnSupported)
@@ -162,6 +166,7 @@ impl<'a> Parameter<'a> {
             Self::Random(_) => types::RANDOM,
             Self::Chunks(_) => types::CHUNKS,
             Self::HmacAlgo(_) => types::HMAC_ALGO,
+            Self::KeyManagement(_) => types::KEY_MANAGEMENT,
             Self::SupportedExtensions(_) => types::SUPPORTED_EXTENSIONS,
             Self::ForwardTsnSupported => types::FORWARD_TSN_SUPPORTED,
             Self::AddIpAddress(_) => types::ADD_IP_ADDRESS,
@@ -200,6 +205,7 @@ impl<'a> Parameter<'a> {
             Self::AddOutgoingStreams(add) | Self::AddIncomingStreams(add) => {
                 reconfiguration::emit_add(out, *add)
             }
+            Self::KeyManagement(parameter) => key_management::emit(out, parameter),
             Self::HmacAlgo(ids) => authentication::emit_hmac_ids(out, *ids),
             Self::AddIpAddress(request)
             | Self::DeleteIpAddress(request)
@@ -239,6 +245,7 @@ impl fmt::Display for Parameter<'_> {
             Self::SuccessIndication(correlation) => {
                 write!(f, "success correlation={correlation}")
             }
+            Self::KeyManagement(parameter) => parameter.fmt(f),
             Self::SupportedExtensions(types) => capability::fmt_extensions(f, types),
             Self::ForwardTsnSupported => f.write_str("forward_tsn_supported"),
             Self::AdaptationIndication(code) => capability::fmt_adaptation(f, *code),

@@ -10,6 +10,7 @@ mod authentication;
 mod capability;
 mod cookie;
 mod heartbeat;
+mod key_management;
 mod parameters;
 mod reconfiguration;
 pub mod types;
@@ -19,6 +20,7 @@ pub use address::AddressTypes;
 pub use address_configuration::{AddressRequest, ErrorIndication, address_parameter};
 pub use any::Parameter;
 pub use authentication::{HmacIds, hmac_ids};
+pub use key_management::KeyManagement;
 pub use parameters::{ParameterIter, ParameterWriter, Parameters};
 pub use reconfiguration::{
     AddStreams, IncomingSsnReset, OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds,

@@ -129,7 +129,7 @@ impl<'b> ParameterWriter<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameter::{AddressTypes, HmacIds, UnknownParameter};
+    use crate::parameter::{AddressTypes, HmacIds, KeyManagement, UnknownParameter};
     use core::net::{Ipv4Addr, Ipv6Addr};
     use std::string::ToString;
     use std::vec::Vec;
@@ -160,6 +160,9 @@ mod tests {
             (Parameter::Chunks(&[0xC1]), b"\x80\x03\x00\x05\xc1\0\0\0", "chunks=[193]"),
             (Parameter::HmacAlgo(HmacIds::from_slice(&[3])),
                 b"\x80\x04\x00\x06\x00\x03\0\0", "hmac_algo=[3]"),
+            (Parameter::KeyManagement(KeyManagement { tie_breaker: 258, flags: 0x87, methods: &[9] }),
+                b"\x80\x06\x00\x0a\x00\x00\x01\x02\x87\x09\0\0",
+                "key_management tie_breaker=0x00000102 flags=0x87 methods=[9]"),
             (Parameter::SupportedExtensions(&[0x10, 0xC1]),
                 b"\x80\x08\x00\x06\x10\xc1\0\0", "supported_extensions=[16, 193]"),
             (Parameter::ForwardTsnSupported, b"\xc0\x00\x00\x04", "forward_tsn_supported"),
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_wrong_length_is_an_error_at_its_place() {
-        let wrong: [&[u8]; 8] = [
+        let wrong: [&[u8]; 9] = [
             b"\x00\x05\x00\x07abc\0",
             b"\x00\x05\x00\x09abcde\0\0\0",
             b"\x00\x06\x00\x08abcd",
@@ -206,6 +209,7 @@ mod tests {
             b"\x80\x00\x00\x05a\0\0\0",
             b"\xc0\x00\x00\x08abcd",
             b"\xc0\x06\x00\x0cabcdefgh",
+            b"\x80\x06\x00\x08abcd",
         ];
         for bytes in wrong {
             let parameter_type = u16::from_be_bytes([bytes[0], bytes[1]]);

@@ -38,6 +38,8 @@ pub const CHUNKS: u16 = 0x8003;
 pub const HMAC_ALGO: u16 = 0x8004;
 /// Padding (RFC 4820 section 4): whoever does not know it skips it in silence.
 pub const PADDING: u16 = 0x8005;
+/// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk section 4.1).
+pub const KEY_MANAGEMENT: u16 = 0x8006;
 /// Supported Extensions (RFC 5061 section 4.2.7).
 pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 /// Forward-TSN-Supported (RFC 3758 section 3.1).

@@ -2,14 +2,14 @@
 //! The fuzz targets `wire_emit` and `auth_asconf` use this file as well.
 
 use manypath_wire::chunk::{
-    Abort, Asconf, AsconfAck, Auth, Chunk, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn,
+    Abort, Asconf, AsconfAck, Auth, Chunk, CookieEcho, Cwr, Data, Dtls, Ecne, Error, ForwardTsn,
     FragmentPlace, GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck,
     NrSack, ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages,
     SkippedStream, SkippedStreams, Tsns,
 };
 use manypath_wire::parameter::{
     AddStreams, AddressRequest, AddressTypes, ErrorIndication, HmacIds, IncomingSsnReset,
-    OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds,
+    KeyManagement, OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds,
 };
 use manypath_wire::{
     Cause, CauseWriter, Causes, CommonHeader, Fsn, Mid, NoRoom, Packet, PacketWriter, Parameter,
@@ -195,6 +195,7 @@ fn chunk_of_parameters(kind: u8, fields: &mut Fields<'_>) {
 
 fn small_chunk(kind: u8, fields: &mut Fields<'_>) {
     let (tsn, tag_reflected, bytes) = (fields.tsn(), fields.flag(), fields.bytes());
+    round_trip(&[Chunk::Dtls(Dtls { restart: tag_reflected, record: bytes })]);
     round_trip(&[match kind {
         17 => Chunk::Heartbeat(Heartbeat { info: bytes }),
         18 => Chunk::HeartbeatAck(HeartbeatAck { info: bytes }),
@@ -238,6 +239,7 @@ fn any_parameter(fields: &mut Fields<'_>, writer: &mut ParameterWriter<'_>) {
     let ids = StreamIds::from_slice(&streams);
     let add = AddStreams { request: number, count: ids.len() as u16 };
     let pair = fields.flag().then(|| (fields.tsn(), fields.tsn()));
+    let keys = KeyManagement { tie_breaker: number, flags: number as u8, methods: bytes };
     let parameter = match kind {
         0 => Parameter::Ipv4Address(number.into()),
         1 => Parameter::Ipv6Address(u128::from(number).into()),
@@ -248,6 +250,7 @@ fn any_parameter(fields: &mut Fields<'_>, writer: &mut ParameterWriter<'_>) {
         6 => Parameter::AdaptationIndication(number),
         7 => Parameter::SupportedExtensions(bytes),
         8 => Parameter::Random(bytes),
+        9 if number & 1 == 1 => Parameter::KeyManagement(keys),
         9 => Parameter::Chunks(bytes),
         10 => Parameter::HmacAlgo(HmacIds::from_slice(&numbers)),
         11 => Parameter::StateCookie(bytes),
@@ -287,6 +290,16 @@ fn address_parameter(fields: &mut Fields<'_>, writer: &mut ParameterWriter<'_>) 
     put(&parameter, writer);
 }
 
+fn plain_cause(number: u32) -> Cause<'static> {
+    match number % 5 {
+        0 => Cause::OutOfResource,
+        1 => Cause::MissingDtlsSupport,
+        2 => Cause::NoCommonKeyManagement,
+        3 => Cause::TieBreakerCollision,
+        _ => Cause::IncompatibleRoles,
+    }
+}
+
 /// A few causes, each read back when it has been written.
 fn causes(fields: &mut Fields<'_>) -> Vec<u8> {
     let mut buffer = vec![0xFF; PACKET / 2];
@@ -297,7 +310,7 @@ fn causes(fields: &mut Fields<'_>) -> Vec<u8> {
         let cause = match kind {
             0 => Cause::InvalidStreamIdentifier(StreamId(number as u16)),
             1 => Cause::StaleCookie { staleness_us: number },
-            2 => Cause::OutOfResource,
+            2 => plain_cause(number),
             3 => Cause::UnresolvableAddress(bytes),
             4 => Cause::UnrecognizedChunkType(bytes),
             5 => Cause::InvalidMandatoryParameter,

@@ -73,7 +73,7 @@ fn every_known_parameter_with_every_length_is_safe() {
 
 #[test]
 fn every_known_cause_with_every_length_is_safe() {
-    check_blocks(&CAUSES, (0..=16).chain(0xA0..=0xA6).chain(0x0105..=0x0107));
+    check_blocks(&CAUSES, (0..=16).chain(99..=104).chain(0xA0..=0xA6).chain(0x0105..=0x0107));
 }
 
 #[test]

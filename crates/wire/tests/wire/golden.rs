@@ -1,15 +1,15 @@
 //! A packet of each kind.
 
 use manypath_wire::chunk::{
-    Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn, FragmentPlace,
-    GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Pad,
-    ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages, SkippedStream,
-    SkippedStreams, Tsns, types,
+    Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Dtls, Ecne, Error, ForwardTsn,
+    FragmentPlace, GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck,
+    NrSack, Pad, ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages,
+    SkippedStream, SkippedStreams, Tsns, types,
 };
 use manypath_wire::parameter::{
     AddStreams, AddressRequest, AddressTypes, ErrorIndication, HmacIds, IncomingSsnReset,
-    OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds, UnknownParameter, hmac_ids,
-    types as parameter_types,
+    KeyManagement, OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds, UnknownParameter,
+    hmac_ids, types as parameter_types,
 };
 use manypath_wire::{
     Cause, CauseWriter, Causes, Chunk, CommonHeader, Fsn, Mid, PacketWriter, Parameter,
@@ -31,6 +31,7 @@ pub(crate) fn packets() -> Vec<(&'static str, Vec<u8>)> {
     packets.extend(interleaving());
     packets.extend(reconfiguration());
     packets.extend(authenticated());
+    packets.extend(protected());
     packets.extend(teardown());
     packets
 }
@@ -175,6 +176,35 @@ fn authenticated() -> Vec<(&'static str, Vec<u8>)> {
         ("auth", packet(2, &[auth, data(b"signed")])),
         ("asconf", packet(2, &[auth, Chunk::Asconf(asconf)])),
         ("asconf_ack", packet(1, &[auth, Chunk::AsconfAck(ack)])),
+    ]
+}
+
+fn protected() -> Vec<(&'static str, Vec<u8>)> {
+    let roles = KeyManagement::CLIENT | KeyManagement::SERVER;
+    let offer = KeyManagement { tie_breaker: 0xC1C2_C3C4, flags: roles, methods: &[1, 0] };
+    let offer = parameters(&[Parameter::KeyManagement(offer)]);
+    let init = Init {
+        tag: VerificationTag(0xA1A2_A3A4),
+        a_rwnd: 1 << 20,
+        outbound_streams: 8,
+        inbound_streams: 8,
+        initial_tsn: Tsn(9),
+        parameters: Parameters::from_bytes(&offer),
+    };
+    let refusals = causes(&[
+        Cause::MissingDtlsSupport,
+        Cause::NoCommonKeyManagement,
+        Cause::TieBreakerCollision,
+        Cause::IncompatibleRoles,
+    ]);
+    let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&refusals) };
+    let record = b"\x2f\x12\x34an encrypted record and its tag";
+    let dtls = Dtls { restart: false, record };
+    vec![
+        ("init_key_management", packet(0, &[Chunk::Init(init)])),
+        ("abort_key_management", packet(1, &[Chunk::Abort(abort)])),
+        ("dtls", packet(2, &[Chunk::Dtls(dtls)])),
+        ("dtls_restart", packet(2, &[Chunk::Dtls(Dtls { restart: true, ..dtls })])),
     ]
 }
 

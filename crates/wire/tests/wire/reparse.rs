@@ -63,6 +63,7 @@ fn check_contents(chunk: &Chunk<'_>) {
         Chunk::AsconfAck(chunk) => check_parameters(chunk.parameters),
         Chunk::Data(_)
         | Chunk::Auth(_)
+        | Chunk::Dtls(_)
         | Chunk::IData(_)
         | Chunk::Pad(_)
         | Chunk::Heartbeat(_)

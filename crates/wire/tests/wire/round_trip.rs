@@ -2,15 +2,15 @@
 
 use manypath_wire::cause::{Cause, CauseWriter, Causes, ParameterTypes};
 use manypath_wire::chunk::{
-    Abort, Asconf, AsconfAck, Auth, Chunk, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn,
+    Abort, Asconf, AsconfAck, Auth, Chunk, CookieEcho, Cwr, Data, Dtls, Ecne, Error, ForwardTsn,
     FragmentPlace, GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck,
     NrSack, Pad, ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages,
     SkippedStream, SkippedStreams, Tsns, Unknown,
 };
 use manypath_wire::parameter::{
     AddStreams, AddressRequest, AddressTypes, ErrorIndication, HmacIds, IncomingSsnReset,
-    OutgoingSsnReset, Parameter, ParameterWriter, Parameters, ReConfigResponse, ReConfigResult,
-    StreamIds, UnknownParameter,
+    KeyManagement, OutgoingSsnReset, Parameter, ParameterWriter, Parameters, ReConfigResponse,
+    ReConfigResult, StreamIds, UnknownParameter,
 };
 use manypath_wire::{
     CommonHeader, Fsn, Mid, NoRoom, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
@@ -29,6 +29,7 @@ enum OwnedParameter {
     Flag(bool),
     Bytes(u8, Vec<u8>),
     HmacIds(Vec<u16>),
+    Keys(u32, u8, Vec<u8>),
     Outgoing([u32; 3], Vec<StreamId>),
     Incoming(u32, Vec<StreamId>),
     Response(u32, u32, Option<(u32, u32)>),
@@ -60,6 +61,11 @@ impl OwnedParameter {
             Self::Bytes(5, bytes) => Parameter::Chunks(bytes),
             Self::Bytes(_, bytes) => Parameter::SupportedExtensions(bytes),
             Self::HmacIds(ids) => Parameter::HmacAlgo(HmacIds::from_slice(ids)),
+            Self::Keys(tie_breaker, flags, methods) => Parameter::KeyManagement(KeyManagement {
+                tie_breaker: *tie_breaker,
+                flags: *flags,
+                methods,
+            }),
             Self::Outgoing(..) | Self::Incoming(..) | Self::Response(..) | Self::Add(..) => {
                 self.borrow_reconfiguration()
             }
@@ -142,6 +148,7 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         any::<bool>().prop_map(OwnedParameter::Flag),
         (0_u8..7, bytes(200)).prop_map(|(which, bytes)| OwnedParameter::Bytes(which, bytes)),
         vec(any::<u16>(), 0..5).prop_map(OwnedParameter::HmacIds),
+        (any::<(u32, u8)>(), bytes(40)).prop_map(|((n, f), ids)| OwnedParameter::Keys(n, f, ids)),
         (any::<[u32; 3]>(), streams()).prop_map(|(n, ids)| OwnedParameter::Outgoing(n, ids)),
         (any::<u32>(), streams()).prop_map(|(n, ids)| OwnedParameter::Incoming(n, ids)),
         any::<(u32, u32, Option<(u32, u32)>)>()
@@ -173,6 +180,10 @@ impl OwnedCause {
             Self::Plain(0) => Cause::OutOfResource,
             Self::Plain(1) => Cause::InvalidMandatoryParameter,
             Self::Plain(2) => Cause::IllegalAsconfAck,
+            Self::Plain(3) => Cause::MissingDtlsSupport,
+            Self::Plain(4) => Cause::NoCommonKeyManagement,
+            Self::Plain(5) => Cause::TieBreakerCollision,
+            Self::Plain(6) => Cause::IncompatibleRoles,
             Self::Plain(_) => Cause::CookieReceivedWhileShuttingDown,
             Self::Hmac(id) => Cause::UnsupportedHmac(*id),
             Self::Stream(stream) => Cause::InvalidStreamIdentifier(StreamId(*stream)),
@@ -198,13 +209,13 @@ impl OwnedCause {
 
 fn cause() -> impl Strategy<Value = OwnedCause> {
     prop_oneof![
-        (0_u8..4).prop_map(OwnedCause::Plain),
+        (0_u8..8).prop_map(OwnedCause::Plain),
         any::<u16>().prop_map(OwnedCause::Hmac),
         any::<u16>().prop_map(OwnedCause::Stream),
         vec(any::<u16>(), 0..5).prop_map(OwnedCause::Missing),
         any::<(bool, u32)>().prop_map(|(which, number)| OwnedCause::Number(which, number)),
         (0_u8..10, bytes(200)).prop_map(|(which, bytes)| OwnedCause::Bytes(which, bytes)),
-        (prop_oneof![14_u16..0xA0, 0x106_u16..], bytes(40))
+        (prop_oneof![14_u16..100, 104_u16..0xA0, 0x106_u16..], bytes(40))
             .prop_map(|(code, value)| OwnedCause::Unknown(code, value)),
     ]
 }
@@ -236,7 +247,7 @@ fn write_causes(causes: &[OwnedCause]) -> Vec<u8> {
 }
 
 /// Known chunk types beyond those with the lowest numbers.
-const KNOWN: [u8; 7] = [64, 0x80, 130, 0x84, 192, 0xC1, 194];
+const KNOWN: [u8; 8] = [64, 0x41, 0x80, 130, 0x84, 192, 0xC1, 194];
 
 const HEADER: CommonHeader =
     CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
@@ -412,6 +423,11 @@ proptest! {
     #[test]
     fn auth((key, hmac_id) in any::<(u16, u16)>(), hmac in bytes(70)) {
         round_trip(Chunk::Auth(Auth { key, hmac_id, hmac: &hmac }))?;
+    }
+
+    #[test]
+    fn dtls(restart: bool, record in bytes(1500)) {
+        round_trip(Chunk::Dtls(Dtls { restart, record: &record }))?;
     }
 
     #[test]

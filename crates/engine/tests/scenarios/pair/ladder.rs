@@ -49,6 +49,7 @@ fn name(chunk: &Chunk<'_>) -> &'static str {
         Chunk::Cwr(_) => "CWR",
         Chunk::ShutdownComplete(_) => "SHUTDOWN_COMPLETE",
         Chunk::Auth(_) => "AUTH",
+        Chunk::Dtls(_) => "DTLS",
         Chunk::NrSack(_) => "NR_SACK",
         Chunk::IData(_) => "I_DATA",
         Chunk::AsconfAck(_) => "ASCONF_ACK",
