@@ -15,6 +15,7 @@ const ORDER: &[&str] = &[
     "path_id",
     "config",
     "authentication",
+    "protection",
     "path",
     "status",
     "schedule",

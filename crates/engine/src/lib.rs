@@ -30,6 +30,7 @@ mod names;
 mod path;
 mod path_id;
 mod profile;
+pub mod protection;
 mod ranges;
 mod recv;
 mod reply_limit;

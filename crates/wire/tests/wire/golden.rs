@@ -198,7 +198,7 @@ fn protected() -> Vec<(&'static str, Vec<u8>)> {
         Cause::IncompatibleRoles,
     ]);
     let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&refusals) };
-    let record = b"\x2f\x12\x34an encrypted record and its tag";
+    let record = b"\x2b\x12\x34an encrypted record and its tag";
     let dtls = Dtls { restart: false, record };
     vec![
         ("init_key_management", packet(0, &[Chunk::Init(init)])),
