@@ -8,5 +8,7 @@ mod course;
 #[allow(dead_code, reason = "each target needs its part of it")]
 #[path = "../../crates/engine/tests/fuzz/network.rs"]
 mod network;
+#[path = "../../crates/engine/tests/fuzz/protection.rs"]
+mod protection;
 
 fuzz_target!(|bytes: &[u8]| course::check(bytes));

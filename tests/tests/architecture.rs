@@ -43,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// What a crate may import beyond the table for its own tests and benches only.
 const ALLOWED_FOR_TESTS: &[(&str, &[&str])] = &[
     ("engine", &["aead"]),
+    ("aead", &["wire"]),
     ("net", &["flow", "lab"]),
     ("sim", &["wire"]),
     ("daemon", &["wire"]),

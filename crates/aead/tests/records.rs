@@ -96,12 +96,12 @@ fn sequence_numbers_go_on_beyond_16_bits() {
 #[test]
 fn keys_of_another_epoch_or_length_are_of_no_use() {
     let (mut sealing, _) = pair(CipherSuite::Aes128Gcm, 3);
-    let record = sealed(&mut sealing, b"chunks");
+    let mut record = sealed(&mut sealing, b"chunks");
     let mut next = OpeningKey::new(4, key(CipherSuite::Aes128Gcm, 7));
     assert!(!next.matches(&record));
     assert_eq!(next.open(&mut record.clone()), Err(OpenError::Malformed));
     let mut other = OpeningKey::new(3, key(CipherSuite::Aes128Gcm, 8));
-    assert_eq!(other.open(&mut record.clone()), Err(OpenError::NotAuthentic));
+    assert_eq!(other.open(&mut record), Err(OpenError::NotAuthentic));
     for suite in CipherSuite::ALL {
         let (short, right) = (vec![0; suite.key_len() - 1], vec![0; suite.key_len()]);
         assert_eq!(suite.key(&short, [0; NONCE_LEN], &right).err(), Some(WrongLength));

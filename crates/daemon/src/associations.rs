@@ -289,7 +289,9 @@ impl Core {
 /// What the end of an association means for connections that were being opened.
 const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReason {
     match reason {
-        CloseReason::NoAdaptation | CloseReason::NoAuthentication => FallbackReason::NotManypath,
+        CloseReason::NoAdaptation | CloseReason::NoAuthentication | CloseReason::NoProtection => {
+            FallbackReason::NotManypath
+        }
         CloseReason::NoAnswer if connecting => FallbackReason::Silent,
         CloseReason::Unreachable | CloseReason::PeerAborted(_) if connecting => {
             FallbackReason::Refused
@@ -315,6 +317,7 @@ const fn speaks_sctp(reason: &CloseReason) -> bool {
         | CloseReason::NoAnswer
         | CloseReason::Unreachable
         | CloseReason::NoAuthentication
+        | CloseReason::NoProtection
         | CloseReason::LocalAbort
         | CloseReason::TooManyFailures
         | CloseReason::ProtocolViolation(_) => false,
@@ -332,5 +335,6 @@ const fn close_counter(reason: &CloseReason) -> &'static str {
         CloseReason::ProtocolViolation(_) => "associations_with_protocol_violation",
         CloseReason::NoAdaptation => "associations_refused_not_manypath",
         CloseReason::NoAuthentication => "associations_refused_without_authentication",
+        CloseReason::NoProtection => "associations_refused_without_protection",
     }
 }

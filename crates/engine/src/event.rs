@@ -198,6 +198,8 @@ pub enum CloseReason {
     NoAdaptation,
     /// The peer cannot authenticate chunks (`Config::require_authentication`).
     NoAuthentication,
+    /// Nothing could be agreed on with the peer about key management (`Config::key_management`).
+    NoProtection,
     /// The peer answered the INIT with an ABORT, or aborted later. The error cause code, if any.
     PeerAborted(Option<u16>),
     /// `abort` was called here.

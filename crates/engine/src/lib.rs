@@ -48,11 +48,11 @@ pub use association::reconfiguration::ReconfigurationError;
 pub use authentication::KeyError;
 pub use config::{
     BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, Experiment,
-    FastRecoveryScope, HmacAlgorithms, InitialWindow, LocalAddress, LossRecovery, NrSack, Pacing,
-    PathMtu, PathScheduling, PathSuspicion, ProbeOrder, Redundancy, Reliability,
-    RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit, SplitMeasure,
-    SplitShares, SplitSides, StreamClass, StreamMapping, StreamOptions, StreamScheduling,
-    WindowProbing,
+    FastRecoveryScope, HmacAlgorithms, InitialWindow, KeyManagement, KeyRoles, LocalAddress,
+    LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion, ProbeOrder, Redundancy,
+    Reliability, RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit,
+    SplitMeasure, SplitShares, SplitSides, StreamClass, StreamMapping, StreamOptions,
+    StreamScheduling, WindowProbing,
 };
 pub use ecn::Ecn;
 pub use endpoint::{ConnectError, Endpoint};

@@ -326,6 +326,19 @@ counters! {
     unsupported_hmacs,
     /// Packets cut off at their second AUTH chunk (RFC 4895 section 5.1).
     repeated_auth,
+    /// Packets dropped because they had to be protected by a DTLS chunk and were not
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2).
+    unprotected_packets,
+    /// Packets dropped because a DTLS chunk was not alone in them.
+    bundled_records,
+    /// Packets dropped because their record was too short or of another form.
+    malformed_records,
+    /// Packets dropped because there was no key for the epoch of their record.
+    unknown_epochs,
+    /// Packets dropped because their record had come before, or was too old to tell.
+    replayed_records,
+    /// Packets dropped because their record was not authentic.
+    forged_records,
     /// ASCONFs and ASCONF-ACKs with another sequence number than the next one (RFC 5061 section 5.2).
     stale_asconfs,
     /// Requests of peers about their addresses that were refused.

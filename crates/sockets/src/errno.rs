@@ -39,6 +39,7 @@ impl Errno {
             CloseReason::NoAnswer | CloseReason::TooManyFailures => Some(Self::TIMED_OUT),
             CloseReason::Unreachable
             | CloseReason::NoAdaptation
+            | CloseReason::NoProtection
             | CloseReason::NoAuthentication => Some(Self::CONNECTION_REFUSED),
             CloseReason::PeerAborted(_) if established => Some(Self::CONNECTION_RESET),
             CloseReason::PeerAborted(_) => Some(Self::CONNECTION_REFUSED),

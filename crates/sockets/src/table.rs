@@ -249,6 +249,7 @@ fn end(reason: &CloseReason, association: &Association) -> Notification {
         | CloseReason::NoAnswer
         | CloseReason::Unreachable
         | CloseReason::NoAdaptation
+        | CloseReason::NoProtection
         | CloseReason::NoAuthentication
         | CloseReason::LocalAbort
         | CloseReason::TooManyFailures

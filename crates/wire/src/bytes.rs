@@ -71,6 +71,10 @@ impl<'b> Output<'b> {
         self.buffer.get(..self.len).unwrap_or_default()
     }
 
+    pub(crate) fn written_mut(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(..self.len).unwrap_or_default()
+    }
+
     pub(crate) fn u16(&mut self, value: u16) -> Result<(), NoRoom> {
         self.bytes(&value.to_be_bytes())
     }

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Output, Reader, padded};
 use crate::checksum::crc32c;
-use crate::chunk::{Auth, Chunk, ChunkTypes, RawChunk};
+use crate::chunk::{Auth, Chunk, ChunkTypes, Dtls, RawChunk, types};
 use crate::error::{NoRoom, ParseError};
 use crate::numbers::VerificationTag;
 
@@ -78,6 +78,11 @@ impl<'a> Packet<'a> {
         };
         let header = CommonHeader { source_port, destination_port, tag: VerificationTag(tag) };
         Ok(Self { header, chunks })
+    }
+
+    /// The packet that a record has held, of which `chunks` are the decrypted bytes.
+    pub const fn from_record(header: CommonHeader, chunks: &'a [u8]) -> Self {
+        Self { header, chunks }
     }
 
     /// The common header.
@@ -161,6 +166,9 @@ pub struct PacketWriter<'b> {
     cover: Option<Cover>,
     auth_at: Option<usize>,
     chunks: u32,
+    /// Bytes before the first chunk, and those that are kept behind the last one.
+    before: usize,
+    behind: usize,
 }
 
 impl<'b> PacketWriter<'b> {
@@ -176,7 +184,19 @@ impl<'b> PacketWriter<'b> {
             out.u32(tag.0)?;
             out.bytes(&[0; CHECKSUM_LEN])
         });
-        Self { out, cover: None, auth_at: None, chunks: 0 }
+        let before = CommonHeader::LEN;
+        Self { out, cover: None, auth_at: None, chunks: 0, before, behind: 0 }
+    }
+
+    /// The same for a packet whose chunks become a record in a DTLS chunk, with room for that:
+    /// [`Self::finish_record`] ends it.
+    pub fn for_record(buffer: &'b mut [u8], header: CommonHeader) -> Self {
+        let mut packet = Self::new(buffer, header);
+        // Without room `push` refuses every chunk.
+        let _no_room = packet.out.bytes(&[0; Dtls::BEFORE]);
+        packet.before += Dtls::BEFORE;
+        packet.behind = Dtls::BEHIND;
+        packet
     }
 
     /// Some chunks are to be authenticated: an AUTH chunk is written before the first of them. All that
@@ -190,7 +210,7 @@ impl<'b> PacketWriter<'b> {
     /// # Errors
     /// [`NoRoom`] if the rest of the buffer or the chunk's 16-bit Length is too small for it.
     pub fn push(&mut self, chunk: &Chunk<'_>) -> Result<(), NoRoom> {
-        if self.out.len() < CommonHeader::LEN {
+        if self.out.len() < self.before || self.behind > 0 && self.room() < chunk.encoded_len() {
             return Err(NoRoom);
         }
         let Some(cover) = self.pending_cover(chunk.type_byte()) else {
@@ -243,21 +263,44 @@ impl<'b> PacketWriter<'b> {
 
     /// Bytes left for one more chunk, its chunk header included and its padding excluded.
     pub const fn room(&self) -> usize {
-        if self.out.len() < CommonHeader::LEN {
+        if self.out.len() < self.before {
             return 0;
         }
         // Padding must fit as well: a rest of one to three bytes is of no use.
-        (self.out.capacity() - self.out.len()) & !3
+        self.out.capacity().saturating_sub(self.out.len() + self.behind) & !3
     }
 
-    /// Bytes written, the common header included.
+    /// Bytes of the packet so far, the common header and what becomes of a record included.
     pub const fn len(&self) -> usize {
-        self.out.len()
+        self.out.len() + self.behind
+    }
+
+    /// Whether the chunks become a record.
+    pub const fn is_record(&self) -> bool {
+        self.behind > 0
     }
 
     /// Whether no chunk has been written yet.
     pub const fn is_empty(&self) -> bool {
-        self.out.len() <= CommonHeader::LEN
+        self.out.len() <= self.before
+    }
+
+    /// Ends a packet that was begun by [`Self::for_record`]: `seal` gets the record, the chunks in place,
+    /// and makes it complete. Returns the packet's length in bytes, 0 if `seal` does not succeed.
+    pub fn finish_record(mut self, seal: impl FnOnce(&mut [u8]) -> bool) -> usize {
+        let end = self.out.len();
+        let length = end - CommonHeader::LEN + Dtls::RECORD_TRAILER_LEN;
+        let [high, low] = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+        self.out.overwrite(CommonHeader::LEN, &[types::DTLS, 0, high, low, 0]);
+        let zeros = [0; Dtls::BEHIND];
+        if self.out.bytes(&zeros).is_err() {
+            return 0;
+        }
+        let record = CommonHeader::LEN + Dtls::HEADER_LEN..end + Dtls::RECORD_TRAILER_LEN;
+        if self.out.written_mut().get_mut(record).is_none_or(|record| !seal(record)) {
+            return 0;
+        }
+        self.finish()
     }
 
     /// Sets the CRC32c and returns the packet's length in bytes.
@@ -396,6 +439,33 @@ mod tests {
         let ack = Ok(Chunk::ShutdownAck);
         let chunks = Packet::parse(&buffer[..len]).unwrap().chunks();
         assert!(chunks.eq([Ok(Chunk::CookieAck), Ok(Chunk::Auth(auth)), ack, ack]));
+    }
+
+    #[test]
+    fn the_chunks_of_a_record_are_where_they_stay() {
+        let mut buffer = [0xFF; 12 + 8 + 8 + 20];
+        let mut writer = PacketWriter::for_record(&mut buffer, HEADER);
+        assert!(writer.is_empty() && writer.is_record() && writer.room() == 8);
+        writer.push(&Chunk::CookieAck).unwrap();
+        assert_eq!((writer.room(), writer.len()), (4, 12 + 8 + 4 + 20));
+        writer.push(&Chunk::ShutdownAck).unwrap();
+        assert_eq!(writer.push(&Chunk::CookieAck), Err(NoRoom));
+        let len = writer.finish_record(|record| {
+            assert_eq!(record[3..11], *b"\x0b\x00\x00\x04\x08\x00\x00\x04");
+            record.fill(7);
+            true
+        });
+        assert_eq!(len, buffer.len());
+        assert_eq!(buffer[12..17], [0x41, 0, 0, 5 + 3 + 8 + 17, 0]);
+        let dtls = Dtls { restart: false, record: &[7; 3 + 8 + 17] };
+        assert!(Packet::parse(&buffer).unwrap().chunks().eq([Ok(Chunk::Dtls(dtls))]));
+        let refused = PacketWriter::for_record(&mut buffer, HEADER).finish_record(|_| false);
+        assert_eq!(refused, 0);
+        for len in 0..12 + 8 + 20 {
+            let mut writer = PacketWriter::for_record(&mut buffer[..len], HEADER);
+            assert_eq!((writer.room(), writer.push(&Chunk::CookieAck)), (0, Err(NoRoom)));
+            assert_eq!(writer.finish_record(|_| true), 0);
+        }
     }
 
     #[test]

@@ -21,7 +21,8 @@ impl Association {
         peer: &Announcement,
         told: Option<u8>,
     ) {
-        let agreed = may_change_addresses(cx.config, peer) && self.is_authenticating();
+        let agreed = may_change_addresses(cx.config, peer)
+            && (self.is_authenticating() || self.key_agreement().is_some());
         let mut own = pairing::announced(&self.handshake, &self.told_locals(cx, told));
         if own.is_empty() {
             own.push(self.handshake.local.ip());

@@ -4,6 +4,7 @@ use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::config::{Config, EcnUse, MIN_A_RWND};
 use crate::path::PathAddr;
 use crate::path::pairing::{self, MAX_ADDRESSES};
+use crate::protection::{Incompatible, KeyOffer, agree};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -59,6 +60,8 @@ pub(crate) struct Announcement {
     pub addresses: Vec<IpAddr>,
     /// RANDOM, CHUNKS and HMAC-ALGO (RFC 4895 section 3), if there are enough of them.
     pub auth: Option<Offer>,
+    /// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk section 4.1).
+    pub keys: Option<KeyOffer>,
 }
 
 /// What of an INIT or INIT ACK was drawn at random, and stays the same when it is repeated.
@@ -70,6 +73,8 @@ pub(crate) struct Identity {
     pub initial_tsn: Tsn,
     /// Authentication, if it is to be used.
     pub auth: Option<Offer>,
+    /// Key management, if it is to be used.
+    pub keys: Option<KeyOffer>,
 }
 
 /// An INIT or INIT ACK as it was understood.
@@ -112,6 +117,8 @@ pub(crate) enum Refusal<'a> {
     BadRandom,
     /// The peer cannot authenticate chunks although it has to.
     NoAuthentication,
+    /// Nothing can be agreed on about key management although that is required.
+    NoProtection(Incompatible),
 }
 
 /// Room for any refusal.
@@ -129,6 +136,7 @@ impl Refusal<'_> {
                 ])))
             }
             Self::OutOfResource => causes.push(&Cause::OutOfResource),
+            Self::NoProtection(why) => causes.push(&why.cause()),
             Self::NotAccepting => Ok(()),
             Self::MalformedParameter | Self::BadRandom | Self::NoAuthentication => {
                 causes.push(&Cause::ProtocolViolation(self.text().as_bytes()))
@@ -147,6 +155,7 @@ impl Refusal<'_> {
             Self::NotAccepting => "not accepting",
             Self::BadRandom => "Random Number of another length than 32 bytes",
             Self::NoAuthentication => "no authentication of chunks",
+            Self::NoProtection(_) => "no DTLS chunks",
         }
     }
 }
@@ -179,6 +188,7 @@ impl<'a> Received<'a> {
             ecn: false,
             addresses: Vec::new(),
             auth: None,
+            keys: None,
         };
         let mut received = Self {
             announcement,
@@ -194,6 +204,7 @@ impl<'a> Received<'a> {
         received.check_fixed()?;
         received.read(init.parameters, path)?;
         received.note_forward_tsn();
+        received.check_keys(config)?;
         if config.authenticates() {
             received.note_authentication(config)?;
         }
@@ -246,8 +257,9 @@ impl<'a> Received<'a> {
                 Parameter::Random(random) => self.random = self.random.or(Some(random)),
                 Parameter::Chunks(chunks) => self.chunks = self.chunks.or(Some(chunks)),
                 Parameter::HmacAlgo(ids) => self.hmac_ids = self.hmac_ids.or(Some(ids)),
-                // Key management for DTLS chunks is not offered.
-                Parameter::KeyManagement(_) => {}
+                Parameter::KeyManagement(keys) => {
+                    self.announcement.keys = KeyOffer::received(&keys);
+                }
                 Parameter::AdaptationIndication(indication) => {
                     self.announcement.adaptation = Some(indication);
                 }
@@ -304,6 +316,24 @@ impl<'a> Received<'a> {
         }
     }
 
+    /// Whether anything can be agreed on about key management, if that is required. Tie breakers are compared when
+    /// ours is known.
+    fn check_keys(&mut self, config: &Config) -> Result<(), Refusal<'a>> {
+        let Some(wanted) = &config.key_management else {
+            self.announcement.keys = None;
+            return Ok(());
+        };
+        let own = KeyOffer::with_tie_breaker(wanted, 0);
+        match agree(Some(&own), self.announcement.keys.as_ref()) {
+            Ok(_) | Err(Incompatible::TieBreakers) => Ok(()),
+            Err(why) if wanted.required => Err(Refusal::NoProtection(why)),
+            Err(_) => {
+                self.announcement.keys = None;
+                Ok(())
+            }
+        }
+    }
+
     /// Takes over what the peer says about authentication, if it is of use.
     fn note_authentication(&mut self, config: &Config) -> Result<(), Refusal<'a>> {
         let random = self.random.map(<[u8; RANDOM_LEN]>::try_from);
@@ -323,7 +353,8 @@ impl<'a> Received<'a> {
         // RFC 5061 section 6: "under NO circumstance is an implementation allowed to proceed".
         let needed =
             config.require_authentication || (config.address_reconfiguration && wants_asconf);
-        if self.announcement.auth.is_none() && needed {
+        let protected = self.announcement.keys.is_some();
+        if self.announcement.auth.is_none() && needed && !protected {
             return Err(Refusal::NoAuthentication);
         }
         Ok(())
@@ -350,7 +381,7 @@ impl Announcement {
     /// What we say to a peer that is told `addresses`.
     pub(crate) fn own(
         config: &Config,
-        Identity { tag, initial_tsn, auth }: Identity,
+        Identity { tag, initial_tsn, auth, keys }: Identity,
         addresses: Vec<IpAddr>,
     ) -> Self {
         Self {
@@ -364,6 +395,7 @@ impl Announcement {
             ecn: config.ecn != EcnUse::Off,
             addresses,
             auth,
+            keys,
         }
     }
 
@@ -372,6 +404,13 @@ impl Announcement {
         const NEEDS: [u8; 3] = [types::AUTH, types::ASCONF, types::ASCONF_ACK];
         self.auth = None;
         self.extensions.retain(|extension| !NEEDS.contains(extension));
+    }
+
+    /// Packets will be protected: nothing is to be said of AUTH, and changes of addresses do not need it (draft
+    /// section 3.2).
+    pub(crate) fn leave_auth_out(&mut self) {
+        self.auth = None;
+        self.extensions.retain(|extension| *extension != types::AUTH);
     }
 
     /// For an INIT ACK that has to be small: leaves out which extensions the peer does not have, and what it
@@ -457,6 +496,9 @@ impl Announcement {
             parameters.push(&Parameter::EcnCapable)?;
         }
         if let Some(offer) = &self.auth {
+            offer.push(parameters)?;
+        }
+        if let Some(offer) = &self.keys {
             offer.push(parameters)?;
         }
         match self.adaptation {

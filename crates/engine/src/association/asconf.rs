@@ -314,6 +314,10 @@ impl Association {
 
     /// Makes an ASCONF of what waits, unless one is under way (rule A3).
     pub(super) fn start_asconf(&mut self, cx: &Context<'_>) {
+        // "MUST NOT be used unless DTLS chunk handling is enabled in both directions" (draft section 3.2).
+        if self.key_agreement().is_some() && !self.is_protected() {
+            return;
+        }
         self.introduce_untold();
         let Some(changes) = &mut self.addresses else { return };
         if changes.running.is_some() || changes.waiting.is_empty() || !self.state.sends_data() {

@@ -71,16 +71,21 @@ impl Association {
         cx: &mut Context<'_>,
         addr: PathAddr,
         packet: Packet<'_>,
+        protected: bool,
     ) {
         let via = self.control_path();
         let mut arrival = Arrival::new(packet, addr, via, Authenticity::None);
+        arrival.protected = protected;
         let mut chunks = packet.chunks();
         let mut answered = false;
         loop {
             arrival.rest = chunks.rest();
             let Some(Ok(chunk)) = chunks.next() else { break };
             match (self.admit(cx, &mut arrival, &chunk), chunk) {
-                (Admission::Process, Chunk::Asconf(asconf)) if self.may_be_asked(&asconf) => {
+                // In a record "The lookup address MUST NOT be used" (DTLS chunk draft, section 3.2).
+                (Admission::Process, Chunk::Asconf(asconf))
+                    if protected || self.may_be_asked(&asconf) =>
+                {
                     answered |= self.reply_asconf(cx, addr, &asconf);
                 }
                 (Admission::Process | Admission::Skip, _) => {}
@@ -113,7 +118,9 @@ impl Association {
         let _no_room = packet.push(&Chunk::AsconfAck(AsconfAck { sequence, parameters })).is_err();
         let len = self.complete_packet(packet);
         bytes.truncate(len);
-        cx.answer(addr, bytes);
+        if len > 0 {
+            cx.answer(addr, bytes);
+        }
         true
     }
 

@@ -130,6 +130,7 @@ impl Association {
     pub(super) fn announce_authentication(&self, cx: &mut Context<'_>) {
         if let Some(authentication) = &self.authentication
             && authentication.agreement.is_none()
+            && self.key_agreement().is_none()
         {
             let key = authentication.keys.active();
             let change = KeyChange::NoAuthentication;
@@ -140,6 +141,10 @@ impl Association {
     /// A packet to the peer without chunks. What the peer wants to be authenticated goes behind an
     /// AUTH chunk.
     pub(super) fn begin_packet<'b>(&self, buffer: &'b mut [u8]) -> PacketWriter<'b> {
+        let buffer = match self.begin_record(buffer) {
+            Ok(packet) => return packet,
+            Err(buffer) => buffer,
+        };
         let mut packet = PacketWriter::new(buffer, self.header());
         if let Some(cover) = self.authentication.as_ref().and_then(|it| it.cover()) {
             packet.cover(cover);
@@ -156,7 +161,7 @@ impl Association {
             packet.set_hmac(at, code.as_bytes());
         }
         self.statistics.on_packet_sent(&packet);
-        packet.finish()
+        if packet.is_record() { self.complete_record(packet) } else { packet.finish() }
     }
 
     /// Bytes that the peer's answer to a chunk may need beyond that chunk's own size.
@@ -172,6 +177,14 @@ impl Association {
         arrival: &mut Arrival<'_>,
         chunk: &Chunk<'_>,
     ) -> Admission {
+        let is_asconf = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
+        if self.key_agreement().is_some()
+            && is_asconf
+            && !(arrival.protected && self.is_protected())
+        {
+            cx.counters.unauthenticated_chunks += 1;
+            return Admission::Stop;
+        }
         if !self.is_authenticating() {
             return Admission::Process;
         }
@@ -183,8 +196,7 @@ impl Association {
         }
         cx.counters.unauthenticated_chunks += 1;
         // "silently discard this chunk and the rest of the packet" (RFC 5061 section 5.2 rule D5).
-        let ends = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
-        if ends { Admission::Stop } else { Admission::Skip }
+        if is_asconf { Admission::Stop } else { Admission::Skip }
     }
 
     /// AUTH (section 6.3). All that it covers is dropped if it is not good.

@@ -9,6 +9,7 @@
 //! if the cookie is short: count of our addresses that the INIT ACK lists (1)
 //! local UDP address (1 + 16 + 2) | remote UDP address (1 + 16 + 2)
 //! count (1) + extensions | count (1) + peer addresses (1 + 16 each)
+//! if packets may be protected, for us and for the peer: tie breaker (4) | flags (1) | count (1) + methods
 //! if chunks may be authenticated, for us and for the peer: offers it (1), and then
 //!   random (32) | count (2) + chunk types, 0xFFFF: none | count (1) + HMAC identifiers (2 each)
 //! ```
@@ -27,6 +28,7 @@ use super::announcement::{Announcement, MAX_EXTENSIONS};
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::path::PathAddr;
 use crate::path::pairing::MAX_ADDRESSES;
+use crate::protection::{KeyOffer, MAX_METHODS};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -36,11 +38,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use manypath_wire::{Tsn, VerificationTag};
 use sha2::{Digest, Sha256};
 
-/// Flags: the peer has an adaptation indication, is capable of ECN; the cookie is short, is encrypted in part.
+/// Flags: the peer has an adaptation indication, is capable of ECN; the cookie is short, is encrypted in part; packets
+/// may be protected.
 const ADAPTATION: u8 = 1;
 const ECN: u8 = 2;
 const SHORT: u8 = 4;
 const ENCRYPTED: u8 = 8;
+const PROTECTED: u8 = 16;
 /// Address families: IPv4 with padding to the length of IPv6, without, and IPv6.
 const PADDED_V4: u8 = 4;
 const SHORT_V4: u8 = 5;
@@ -94,6 +98,8 @@ pub(crate) struct Cookie {
     /// What our INIT ACK says about authentication. No cookie holds a shared key (RFC 4895 section
     /// 6.3).
     pub auth: Option<Offer>,
+    /// What it says about key management, if the INIT has said something, too.
+    pub keys: Option<KeyOffer>,
     /// Tie-tags of the association that existed, if one did.
     pub tie: TieTags,
     /// The peer's INIT.
@@ -244,6 +250,7 @@ pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) -> usize {
         (peer.ecn, ECN),
         (short, SHORT),
         (cookie.encrypted, ENCRYPTED),
+        (cookie.keys.is_some() && peer.keys.is_some(), PROTECTED),
     ];
     let flags = flags.into_iter().filter(|(set, _)| *set);
     put(&[flags.fold(0, |all, (_, flag)| all | flag)]);
@@ -258,6 +265,9 @@ pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) -> usize {
     put(&peer.extensions);
     put(&[u8::try_from(peer.addresses.len()).unwrap_or(0)]);
     peer.addresses.iter().for_each(|it| put(encode_ip(*it, short, &mut [0; 17])));
+    if let (Some(own), Some(peer)) = (&cookie.keys, &peer.keys) {
+        [own, peer].into_iter().for_each(|offer| offer.encode(out));
+    }
     let before = out.len();
     if cookie.auth.is_some() || peer.auth.is_some() {
         [&cookie.auth, &peer.auth].into_iter().for_each(|offer| encode_offer(offer.as_ref(), out));
@@ -356,6 +366,7 @@ impl<'a> Reader<'a> {
             local_tag: VerificationTag(self.u32()?),
             local_tsn: Tsn(self.u32()?),
             auth: None,
+            keys: None,
             tie: TieTags { local: self.u32()?, peer: self.u32()? },
             peer: self.peer()?,
             listed: self.listed()?,
@@ -367,6 +378,9 @@ impl<'a> Reader<'a> {
         let addresses = usize::from(self.u8()?).min(MAX_ADDRESSES);
         for _ in 0..addresses {
             cookie.peer.addresses.push(self.ip()?);
+        }
+        if self.flags & PROTECTED != 0 {
+            (cookie.keys, cookie.peer.keys) = (Some(self.key_offer()?), Some(self.key_offer()?));
         }
         Some(cookie)
     }
@@ -384,6 +398,7 @@ impl<'a> Reader<'a> {
             ecn: false,
             addresses: Vec::new(),
             auth: None,
+            keys: None,
         };
         self.flags = self.u8()?;
         let indication = self.u32()?;
@@ -413,6 +428,12 @@ impl<'a> Reader<'a> {
         Some(SocketAddr::new(self.ip()?, self.u16()?))
     }
 
+    fn key_offer(&mut self) -> Option<KeyOffer> {
+        let (tie_breaker, flags) = (self.u32()?, self.u8()?);
+        let count = usize::from(self.u8()?).min(MAX_METHODS);
+        Some(KeyOffer { tie_breaker, flags, methods: self.take(count)?.to_vec() })
+    }
+
     fn offer(&mut self) -> Option<Option<Offer>> {
         if self.u8()? != 1 {
             return Some(None);
@@ -430,7 +451,9 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Announcement, Cookie, CookieKeys, KEY_LIFE, Offer, TieTags, seen_source};
+    use super::{
+        Announcement, Cookie, CookieKeys, KEY_LIFE, KeyOffer, Offer, TieTags, seen_source,
+    };
     use crate::path::PathAddr;
     use crate::rng::Rng;
     use crate::time::{Duration, Instant};
@@ -448,6 +471,7 @@ mod tests {
             ecn: true,
             addresses: std::vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
             auth: Some(Offer { random: [7; 32], chunks: None, hmac_ids: std::vec![3, 1, 9] }),
+            keys: None,
         };
         let chunks = Some(std::vec![0, 0xC1]);
         Cookie {
@@ -458,6 +482,7 @@ mod tests {
             local_tag: VerificationTag(3),
             local_tsn: Tsn(4),
             auth: Some(Offer { random: [8; 32], chunks, hmac_ids: std::vec![1] }),
+            keys: None,
             tie: TieTags { local: 5, peer: 6 },
             peer,
             path: PathAddr {
@@ -505,6 +530,14 @@ mod tests {
         let short = Cookie { listed: Some(3), ..cookie() };
         let sealed = keys.seal(Instant::ZERO, &short, &mut rng);
         assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(short));
+        let own = KeyOffer { tie_breaker: 9, flags: 3, methods: std::vec![1, 0] };
+        let mut protected = Cookie { keys: Some(own), ..cookie() };
+        protected.peer.keys = Some(KeyOffer { tie_breaker: 8, flags: 0xF1, methods: std::vec![0] });
+        for listed in [None, Some(1)] {
+            let protected = Cookie { listed, ..protected.clone() };
+            let sealed = keys.seal(Instant::ZERO, &protected, &mut rng);
+            assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(protected));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::authentication::{Offer, RANDOM_LEN};
 use crate::fuzzing::Choices;
 use crate::path::PathAddr;
 use crate::path::pairing::MAX_ADDRESSES;
+use crate::protection::KeyOffer;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -65,13 +66,14 @@ fn changed(sealed: &[u8], kind: u8, at: u16, by: u8) -> Vec<u8> {
 fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
     let extensions = choices.below(8).into();
     let addresses = choices.below(8);
-    Cookie {
+    let mut cookie = Cookie {
         created,
         life: Duration::from_millis(choices.u32().into()),
         local_port: choices.u16(),
         peer_port: choices.u16(),
         local_tag: VerificationTag(choices.u32()),
         local_tsn: Tsn(choices.u32()),
+        keys: None,
         tie: TieTags { local: choices.u32(), peer: choices.u32() },
         auth: choices.flag().then(|| offer(choices)),
         peer: Announcement {
@@ -85,6 +87,7 @@ fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
             extensions: choices.take(extensions).to_vec(),
             addresses: (0..addresses).map(|_| address(choices)).collect(),
             ecn: choices.flag(),
+            keys: None,
         },
         path: PathAddr {
             local: SocketAddr::new(address(choices), choices.u16()),
@@ -92,7 +95,17 @@ fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
         },
         listed: choices.flag().then(|| choices.byte()),
         encrypted: choices.flag(),
+    };
+    if choices.flag() {
+        (cookie.keys, cookie.peer.keys) = (Some(key_offer(choices)), Some(key_offer(choices)));
     }
+    cookie
+}
+
+fn key_offer(choices: &mut Choices<'_>) -> KeyOffer {
+    let (tie_breaker, flags) = (choices.u32(), choices.byte());
+    let count = choices.below(17).into();
+    KeyOffer { tie_breaker, flags, methods: choices.take(count).to_vec() }
 }
 
 fn offer(choices: &mut Choices<'_>) -> Offer {

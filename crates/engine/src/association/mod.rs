@@ -9,6 +9,7 @@
 //!         |          \     |     |     /              |        and ask for chunks
 //!         |     reconfiguration (RE-CONFIG)           |
 //!         |     authentication (AUTH)                 |
+//!         |     protection (DTLS)                     |
 //!         |     asconf, asconf_answer, addresses      |
 //!         |     suspension (links of our own)         |
 //!         |     translation (NATs)                    |
@@ -37,6 +38,7 @@ mod ecn;
 mod fault;
 mod heartbeat;
 mod mtu;
+mod protection;
 mod receive;
 pub(crate) mod reconfiguration;
 mod reconfiguration_answer;
@@ -59,4 +61,5 @@ mod user;
 
 pub(crate) use authentication::Authenticity;
 pub(crate) use context::Context;
+pub(crate) use protection::Protection;
 pub(crate) use tcb::{Association, Ports};

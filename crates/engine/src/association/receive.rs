@@ -35,6 +35,8 @@ pub(super) struct Arrival<'a> {
     pub rest: &'a [u8],
     /// What is known of the authenticity of the chunk under work.
     pub authenticity: Authenticity,
+    /// It was in a DTLS chunk.
+    pub protected: bool,
     /// What the IP header says of congestion.
     pub ecn: Ecn,
     /// The lowest new TSN in it so far.
@@ -53,8 +55,20 @@ impl<'a> Arrival<'a> {
         authenticity: Authenticity,
     ) -> Self {
         let (ecn, lowest_tsn) = (Ecn::NotEct, None);
-        let (has_data, immediate) = (false, false);
-        Self { packet, addr, via, rest: &[], authenticity, ecn, lowest_tsn, has_data, immediate }
+        let (has_data, immediate, protected) = (false, false, false);
+        let rest = &[];
+        Self {
+            packet,
+            addr,
+            via,
+            rest,
+            authenticity,
+            protected,
+            ecn,
+            lowest_tsn,
+            has_data,
+            immediate,
+        }
     }
 }
 
@@ -66,19 +80,32 @@ impl Association {
         cx: &mut Context<'_>,
         addr: PathAddr,
         packet: Packet<'_>,
+        frame: (usize, Ecn),
+        authenticity: Authenticity,
+    ) {
+        self.unwrap_packet(cx, packet, |association, cx, packet, protected| {
+            association.process_packet(cx, (addr, packet, protected), frame, authenticity);
+        });
+    }
+
+    fn process_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        (addr, packet, protected): (PathAddr, Packet<'_>, bool),
         (len, ecn): (usize, Ecn),
         authenticity: Authenticity,
     ) {
         let via = self.arrival_path(cx, addr).or_else(|| self.path_of_answer(&addr, packet));
         let Some(via) = via else {
-            return self.handle_unknown_source(cx, addr, packet);
+            return self.handle_unknown_source(cx, addr, packet, protected);
         };
         self.earn(cx, &addr, len);
         if let Some(path) = self.paths.get_mut(via) {
             path.on_packet_received(len);
         }
         self.statistics.on_packet();
-        let mut arrival = Arrival { ecn, ..Arrival::new(packet, addr, via, authenticity) };
+        let mut arrival =
+            Arrival { ecn, protected, ..Arrival::new(packet, addr, via, authenticity) };
         let mut chunks = packet.chunks();
         loop {
             arrival.rest = chunks.rest();

@@ -180,6 +180,7 @@ impl Association {
         self.paths.supervise_like(&before);
         let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
         self.adopt_offer(cx, own);
+        self.adopt_key_offer(cookie.keys);
         self.learn_peer(cx, cookie.peer, told);
         self.sample_cookie(cx, cookie.created, via);
         self.state = State::Established;
@@ -213,6 +214,8 @@ impl Association {
         // A short cookie leaves out an offer that the peer has none for.
         let own = cookie.auth.or_else(|| self.own_offer().cloned());
         self.adopt_offer(cx, own);
+        let own = cookie.keys.or_else(|| self.own_key_offer().cloned());
+        self.adopt_key_offer(own);
         self.learn_peer(cx, cookie.peer, None);
         self.establish(cx);
     }

@@ -8,6 +8,7 @@ use super::authentication::Authentication;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::Cookie;
+use super::protection::Protection;
 use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::statistics::Statistics;
@@ -18,13 +19,14 @@ use crate::authentication::Offer;
 use crate::config::NrSack;
 use crate::event::{AssociationId, CloseReason, Event};
 use crate::path::{Path, PathAddr, PathId, PathState, Paths, ip_len, pairing};
+use crate::protection::{Incompatible, KeyOffer, agree};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
-use manypath_wire::chunk::{Abort, Chunk, InitAck, types};
+use manypath_wire::chunk::{Abort, Chunk, Dtls, InitAck, types};
 use manypath_wire::packet::{CommonHeader, Packet};
 use manypath_wire::parameter::Parameter;
 use manypath_wire::{Tsn, VerificationTag};
@@ -54,7 +56,7 @@ impl Association {
             unreachable: Vec::new(),
         });
         let sender = Sender::new(cx.config, local_tsn, 0, cx.config.streams);
-        let own = Offer::own(cx.config, cx.rng);
+        let own = (Offer::own(cx.config, cx.rng), KeyOffer::own(cx.config, cx.rng));
         Some(Self {
             initiated: true,
             state,
@@ -65,7 +67,7 @@ impl Association {
     }
 
     /// An established association without paths that has not learnt about its peer. `own` is what it offers about
-    /// authentication.
+    /// authentication and key management.
     fn new(
         cx: &Context<'_>,
         id: AssociationId,
@@ -73,7 +75,7 @@ impl Association {
         (local_tag, local_tsn): (VerificationTag, Tsn),
         handshake: PathAddr,
         sender: Sender,
-        own: Option<Offer>,
+        (auth, keys): (Option<Offer>, Option<KeyOffer>),
     ) -> Self {
         Self {
             id,
@@ -91,7 +93,8 @@ impl Association {
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
             addresses: None,
-            authentication: own.map(|own| Authentication::new(own, cx.shared_keys)),
+            authentication: auth.map(|own| Authentication::new(own, cx.shared_keys)),
+            protection: keys.map(Protection::new),
             error_count: 0,
             failing_since: cx.now,
             max_retransmits: None,
@@ -118,7 +121,8 @@ impl Association {
     ) -> Self {
         let ports = Ports { local: cookie.local_port, peer: cookie.peer_port };
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
-        let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
+        let auth = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
+        let own = (auth, cookie.keys);
         let sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
         let own_identity = (cookie.local_tag, cookie.local_tsn);
         let mut association = Self::new(cx, id, ports, own_identity, cookie.path, sender, own);
@@ -142,6 +146,7 @@ impl Association {
             tag: self.local_tag,
             initial_tsn: self.local_tsn,
             auth: self.own_offer().cloned(),
+            keys: self.own_key_offer().cloned(),
         }
     }
 
@@ -183,6 +188,11 @@ impl Association {
             return self.refuse_zero_tag(cx, addr);
         }
         match Received::from_init_ack(cx.config, ack, &addr) {
+            Ok(received) if self.collides(&received.announcement) => {
+                let refusal = Refusal::NoProtection(Incompatible::TieBreakers);
+                let tag = received.announcement.tag;
+                self.refuse_init_ack(cx, addr, tag, (refusal, CloseReason::NoProtection));
+            }
             Ok(received) if self.is_adaptation_good(cx, &received.announcement) => {
                 self.echo_cookie(cx, addr, received, (round_trip, longest));
             }
@@ -192,6 +202,10 @@ impl Association {
             }
             Err(refusal @ Refusal::NoAuthentication) => {
                 let reason = CloseReason::NoAuthentication;
+                self.refuse_init_ack(cx, addr, ack.tag, (refusal, reason));
+            }
+            Err(refusal @ Refusal::NoProtection(_)) => {
+                let reason = CloseReason::NoProtection;
                 self.refuse_init_ack(cx, addr, ack.tag, (refusal, reason));
             }
             Err(refusal) => {
@@ -217,6 +231,11 @@ impl Association {
                 || matches!(parameter, Parameter::Ipv6Address(v6) if asked == IpAddr::from(v6))
         };
         ack.parameters.iter().filter_map(Result::ok).any(is_asked).then_some(HANDSHAKE)
+    }
+
+    /// Whether both ends have drawn the same tie breaker: "the association MUST be aborted" (draft section 5.1).
+    fn collides(&self, peer: &Announcement) -> bool {
+        agree(self.own_key_offer(), peer.keys.as_ref()) == Err(Incompatible::TieBreakers)
     }
 
     fn is_adaptation_good(&self, cx: &Context<'_>, peer: &Announcement) -> bool {
@@ -289,6 +308,7 @@ impl Association {
         // What the peer said belongs to the cookie that it has just refused.
         self.peer = None;
         self.keys_changed = true;
+        self.agree_on_keys(None);
         self.agree_on_authentication(None);
         self.addresses = None;
         let candidates = alloc::vec![self.handshake];
@@ -359,7 +379,12 @@ impl Association {
             receiver.interleave();
             self.sender.interleave();
         }
-        self.agree_on_authentication(announcement.auth.as_ref());
+        self.agree_on_keys(announcement.keys.as_ref());
+        let protected = self.key_agreement().is_some();
+        self.agree_on_authentication(announcement.auth.as_ref().filter(|_| !protected));
+        if protected {
+            self.sender.leave_room(Dtls::OVERHEAD);
+        }
         self.sender.set_non_renegable(nr_sack != NrSack::Off);
         if is_partially_reliable(cx.config, &announcement) {
             if !receiver.is_interleaving() {

@@ -6,6 +6,7 @@ use super::authentication::Authentication;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::TieTags;
+use super::protection::Protection;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use super::statistics::Statistics;
@@ -58,6 +59,8 @@ pub(crate) struct Association {
     pub(super) addresses: Option<Box<AddressChanges>>,
     /// Present if chunks may have to be authenticated.
     pub(super) authentication: Option<Box<Authentication>>,
+    /// Present if packets may have to be protected.
+    pub(super) protection: Option<Box<Protection>>,
     /// Consecutive errors of the association (section 8.1).
     pub(super) error_count: u32,
     /// When the first of these errors was counted.

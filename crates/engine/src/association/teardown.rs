@@ -262,7 +262,7 @@ impl Association {
         let _no_room = packet.push(chunk).is_err();
         let len = self.complete_packet(packet);
         bytes.truncate(len);
-        if self.spend(cx, path, len) {
+        if len > 0 && self.spend(cx, path, len) {
             cx.reply_packet(addr, bytes);
         }
     }

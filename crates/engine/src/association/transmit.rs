@@ -48,6 +48,9 @@ impl Association {
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
         batch.clear();
+        if self.is_key_used_up() {
+            return None;
+        }
         self.abandon_overdue(cx);
         self.regulate(cx);
         match self.state {

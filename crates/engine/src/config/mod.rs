@@ -3,6 +3,7 @@
 mod authentication;
 mod buffer_split;
 mod experiment;
+mod key_management;
 mod path;
 mod stream_mapping;
 mod stream_options;
@@ -11,6 +12,7 @@ mod transfer;
 pub use authentication::HmacAlgorithms;
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub use experiment::Experiment;
+pub use key_management::{KeyManagement, KeyRoles};
 pub use path::{
     BurstLimit, CongestionControl, EcnUse, InitialWindow, LossRecovery, Pacing, PathMtu,
     PathSuspicion, ProbeOrder, SharedBottleneck,
@@ -245,6 +247,11 @@ pub struct Config {
     pub hmac_algorithms: HmacAlgorithms,
     /// Refuse peers that cannot authenticate chunks, instead of going on without.
     pub require_authentication: bool,
+    /// What is offered about key management for DTLS chunks, which protect whole packets
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk). None by default: keys come from outside of the engine
+    /// ([`Endpoint::install_sending_key`](crate::Endpoint::install_sending_key)). Chunks are not authenticated by AUTH where DTLS chunks are agreed on;
+    /// in strict mode that is not even offered.
+    pub key_management: Option<KeyManagement>,
     /// Whether addresses may be added to an association that is in use, and removed from it, where the
     /// peer can do that too (ASCONF, RFC 5061). Off by default. Such chunks are always authenticated, so
     /// this implies `authentication`; peers that know ASCONF without AUTH are refused (section 6).
@@ -321,7 +328,8 @@ impl Config {
 
     /// Whether chunks may have to be authenticated.
     pub(crate) fn authenticates(&self) -> bool {
-        self.authentication || self.address_reconfiguration
+        let strict = self.key_management.as_ref().is_some_and(|it| it.required);
+        (self.authentication || self.address_reconfiguration) && !strict
     }
 }
 
@@ -397,6 +405,7 @@ impl Default for Config {
             report_undelivered: false,
             hmac_algorithms: HmacAlgorithms::Sha256Sha1,
             require_authentication: false,
+            key_management: None,
             address_reconfiguration: false,
             accept_address_changes: true,
             reliability: Reliability::Reliable,

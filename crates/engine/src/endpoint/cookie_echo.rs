@@ -33,6 +33,11 @@ impl Endpoint {
             return;
         };
         let known = self.association_of(addr, &cookie, header);
+        let refuses = |association: &Association| !association.takes_plain_cookies();
+        if known.and_then(|id| self.registry.get(id)).is_some_and(refuses) {
+            self.counters.unprotected_packets += 1;
+            return;
+        }
         let authenticity = match self.authenticate_cookie(known, &cookie, auth) {
             Ok(authenticity) => authenticity,
             Err(rejection) => {

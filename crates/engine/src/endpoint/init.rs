@@ -13,6 +13,7 @@ use crate::association::setup::reply_refusal;
 use crate::authentication::Offer;
 use crate::config::Config;
 use crate::path::PathAddr;
+use crate::protection::{Incompatible, KeyOffer, agree};
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
 use manypath_wire::chunk::{Chunk, Init};
@@ -136,7 +137,15 @@ impl Endpoint {
         (identity, tie): (Option<Identity>, TieTags),
         parameters: Option<Arc<Config>>,
     ) {
-        let own = identity.unwrap_or_else(|| self.fresh_identity(parameters.as_deref()));
+        let mut own = identity.unwrap_or_else(|| self.fresh_identity(parameters.as_deref()));
+        let agreed = agree(own.keys.as_ref(), init.announcement.keys.as_ref());
+        if agreed == Err(Incompatible::TieBreakers) {
+            let refusal = Refusal::NoProtection(Incompatible::TieBreakers);
+            return self.refuse_init(now, path, header, init.announcement.tag, refusal);
+        }
+        let protects = agreed.is_ok();
+        own.keys.take_if(|_| !protects);
+        own.auth.take_if(|_| protects);
         let mut cx = context!(self, now, parameters);
         let mut cookie = make_cookie(&cx, path, header, init, &own, tie);
         let mut sealed = cx.keys.seal(now, &cookie, cx.rng);
@@ -144,7 +153,9 @@ impl Endpoint {
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
         own.ecn &= init.announcement.ecn;
-        if init.announcement.auth.is_none() {
+        if protects {
+            own.leave_auth_out();
+        } else if init.announcement.auth.is_none() {
             own.leave_authentication_out();
         }
         let mut parameters = [0; PARAMETERS];
@@ -175,7 +186,8 @@ impl Endpoint {
     fn fresh_identity(&mut self, parameters: Option<&Config>) -> Identity {
         let (tag, initial_tsn) = (self.fresh_tag(), Tsn(self.rng.next_u32()));
         let config = parameters.unwrap_or(&self.config);
-        Identity { tag, initial_tsn, auth: Offer::own(config, &mut self.rng) }
+        let auth = Offer::own(config, &mut self.rng);
+        Identity { tag, initial_tsn, auth, keys: KeyOffer::own(config, &mut self.rng) }
     }
 
     /// A tag that no association has, nor had of late: its cookie would be refused.
@@ -203,6 +215,9 @@ fn make_cookie(
     let ports = ports_of(header);
     // A Cookie Preservative may at most double the life, which bounds the time for replays.
     let life = cx.config.cookie_life + init.preservative.min(cx.config.cookie_life);
+    let mut peer = init.announcement.clone();
+    peer.keys.take_if(|_| own.keys.is_none());
+    peer.auth.take_if(|_| own.keys.is_some());
     Cookie {
         created: cx.now,
         life: Duration::from_millis(u64::try_from(life.as_millis()).unwrap_or(u64::MAX)),
@@ -211,8 +226,9 @@ fn make_cookie(
         local_tag: own.tag,
         local_tsn: own.initial_tsn,
         auth: own.auth.clone(),
+        keys: own.keys.clone(),
         tie,
-        peer: init.announcement.clone(),
+        peer,
         path,
         listed: None,
         encrypted: cx.config.cookie_race,

@@ -23,6 +23,7 @@ mod init;
 mod ootb;
 mod parameters;
 mod path_requests;
+mod protection;
 mod registry;
 mod reports;
 mod unread;

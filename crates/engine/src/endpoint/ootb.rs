@@ -28,6 +28,10 @@ impl Endpoint {
         let Some(association) = self.registry.get(id) else { return };
         let reflected = association.peer_tag() == Some(header.tag);
         let setting_up = association.is_setting_up();
+        if association.requires_protection() && reflected {
+            self.counters.unprotected_packets += 1;
+            return;
+        }
         for chunk in packet.chunks().map_while(Result::ok) {
             if let Chunk::Abort(abort) = chunk
                 && abort.tag_reflected

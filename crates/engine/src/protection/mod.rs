@@ -2,9 +2,14 @@
 //! DTLS 1.3 (RFC 9147) in the one form that the draft uses, without associations and without ciphers.
 //!
 //! ```text
+//!  our INIT or INIT ACK     the peer's
+//!         |  offer.rs           |
+//!         +----------+----------+
+//!                    |  agreement.rs: method, role, what keys are derived from
+//!                    v
 //!  key management (outside)          packets
 //!   RecordKey by epoch                  |
-//!         |                  seal.rs    |    open.rs, replay.rs
+//!         |  keys.rs         seal.rs    |    open.rs, replay.rs
 //!         +----------------> SealingKey-+-> OpeningKey
 //!         |                             |
 //!   cipher.rs: RecordCipher, implemented by a library outside of this crate
@@ -25,19 +30,29 @@
 //! +-+-+-+-+-+-+-+-+
 //! ```
 
+mod agreement;
 mod cipher;
+mod keys;
+mod offer;
 mod open;
 mod replay;
 mod seal;
 
+use manypath_wire::chunk::Dtls;
+
+pub(crate) use agreement::{Incompatible, agree};
+pub use agreement::{KeyAgreement, KeyRole};
 pub use cipher::{Limits, NONCE_LEN, RecordCipher, RecordKey, SAMPLE_LEN, TAG_LEN};
+pub(crate) use keys::Keys;
+pub use keys::{EpochUse, KeyUse, ProtectionError};
+pub(crate) use offer::{KeyOffer, MAX_METHODS};
 pub use open::{OpenError, OpeningKey};
 pub use seal::{Exhausted, SealingKey};
 
 /// Bytes of a record's header.
-pub const RECORD_HEADER_LEN: usize = 3;
+pub const RECORD_HEADER_LEN: usize = Dtls::RECORD_HEADER_LEN;
 /// Bytes of a record behind the chunks: content type and tag.
-pub const RECORD_TRAILER_LEN: usize = 1 + TAG_LEN;
+pub const RECORD_TRAILER_LEN: usize = Dtls::RECORD_TRAILER_LEN;
 /// The epoch of the first keys of an association (draft section 3.1).
 pub const FIRST_EPOCH: u64 = 3;
 

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn each_is_new_once_in_any_order_within_the_window() {
         let (mut window, mut seen, mut state) = (ReplayWindow::new(), BTreeSet::new(), 1_u64);
-        let mut high = 0;
+        let mut high = 0_u64;
         for _ in 0..200_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let sequence = (high + 40).saturating_sub(state >> 33 & 0xFFF);

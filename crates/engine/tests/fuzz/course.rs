@@ -3,6 +3,7 @@
 //! up, or the association ends at both ends with a reason. What the fuzz target `association` checks.
 
 use crate::network::{Choices, Fate, Network};
+use crate::protection::{self, Protection};
 use bytes::Bytes;
 use manypath_engine::{
     AssociationId, CloseReason, Config, Duration, EcnUse, Event, Experiment, Message, NrSack,
@@ -42,6 +43,8 @@ struct Course {
     largest: usize,
     /// Addresses may come and go.
     movable: bool,
+    /// Packets are protected.
+    protection: Protection,
     aborted: bool,
     shut_down: bool,
 }
@@ -88,7 +91,11 @@ fn config(node: usize, options: u8, size: u8) -> Config {
 impl Course {
     fn new(choices: &mut Choices<'_>) -> Self {
         let (paths, sizes) = (choices.byte(), choices.byte());
-        let configs = [0, 1].map(|node| config(node, choices.byte(), sizes));
+        let mut configs = [0, 1].map(|node| config(node, choices.byte(), sizes));
+        let protection = Protection::new(paths & 2 != 0, paths & 4 != 0);
+        if protection.is_wanted() {
+            configs.iter_mut().for_each(|it| it.key_management = Some(protection::offer()));
+        }
         let movable = configs.iter().all(|config| config.address_reconfiguration);
         let mut network = Network::new(1 + usize::from(paths & 1), configs);
         let (now, remote) = (network.now, crate::network::address(1, 0));
@@ -101,6 +108,7 @@ impl Course {
             largest: (RECEIVE_BUFFER << (sizes & 7)) as usize * if sizes < 0x80 { 1 } else { 16 }
                 / 8,
             movable,
+            protection,
             aborted: false,
             shut_down: false,
         }
@@ -125,6 +133,7 @@ impl Course {
     fn pass(&mut self, time: Duration) {
         self.network.drive(time, |_| false);
         self.learn();
+        self.protection.begin(&mut self.network, self.ids);
     }
 
     /// The end that was connected to learns its association, which may be over already.
@@ -190,6 +199,9 @@ impl Course {
     }
 
     fn reconfigure(&mut self, node: usize, kind: u8) {
+        if kind & 0x40 != 0 {
+            self.protection.rekey(&mut self.network, self.ids);
+        }
         if kind & 8 != 0 {
             return self.change_address(node, kind);
         }

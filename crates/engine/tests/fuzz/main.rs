@@ -5,6 +5,7 @@
 mod course;
 mod hostile;
 mod network;
+mod protection;
 
 use std::fs;
 use std::path::Path;

@@ -37,6 +37,7 @@ mod path_requests;
 mod paths;
 mod policy;
 mod privileged_ports;
+mod protection;
 mod reconfiguration;
 mod reneging;
 mod replays;

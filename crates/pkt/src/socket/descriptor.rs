@@ -118,9 +118,10 @@ pub(super) fn error_of(reason: &CloseReason, established: bool) -> Option<Errno>
     match reason {
         CloseReason::Graceful => None,
         CloseReason::NoAnswer | CloseReason::TooManyFailures => Some("ETIMEDOUT"),
-        CloseReason::Unreachable | CloseReason::NoAdaptation | CloseReason::NoAuthentication => {
-            Some("ECONNREFUSED")
-        }
+        CloseReason::Unreachable
+        | CloseReason::NoAdaptation
+        | CloseReason::NoAuthentication
+        | CloseReason::NoProtection => Some("ECONNREFUSED"),
         CloseReason::PeerAborted(_) if established => Some("ECONNRESET"),
         CloseReason::PeerAborted(_) => Some("ECONNREFUSED"),
         CloseReason::LocalAbort | CloseReason::ProtocolViolation(_) => Some("ECONNABORTED"),

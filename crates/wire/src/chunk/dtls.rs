@@ -1,7 +1,7 @@
 //! DTLS chunk (DTLS, type 0x41).
 
 use super::{RawChunk, types};
-use crate::bytes::Output;
+use crate::bytes::{Output, padded};
 use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
@@ -35,6 +35,16 @@ pub struct Dtls<'a> {
 impl<'a> Dtls<'a> {
     /// Bytes of the chunk before the record: chunk header and pre-padding.
     pub const HEADER_LEN: usize = RawChunk::HEADER_LEN + 1;
+    /// Bytes of a record before the chunks in it.
+    pub const RECORD_HEADER_LEN: usize = 3;
+    /// Bytes of a record behind the chunks in it: content type and tag.
+    pub const RECORD_TRAILER_LEN: usize = 1 + 16;
+    /// Bytes of a packet before the chunks in a record, beyond the common header.
+    pub(crate) const BEFORE: usize = Self::HEADER_LEN + Self::RECORD_HEADER_LEN;
+    /// Bytes of a packet behind the chunks in a record, padding included.
+    pub(crate) const BEHIND: usize = padded(Self::RECORD_TRAILER_LEN);
+    /// Bytes by which a packet is larger whose chunks are in a record.
+    pub const OVERHEAD: usize = Self::BEFORE + Self::BEHIND;
 
     pub(super) fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
         let (_padding, record) = raw.value().split_first().ok_or(raw.length_error())?;
