@@ -83,6 +83,9 @@ impl Association {
         frame: (usize, Ecn),
         authenticity: Authenticity,
     ) {
+        if self.key_agreement().is_none() {
+            return self.process_packet(cx, (addr, packet, false), frame, authenticity);
+        }
         self.unwrap_packet(cx, packet, |association, cx, packet, protected| {
             association.process_packet(cx, (addr, packet, protected), frame, authenticity);
         });
