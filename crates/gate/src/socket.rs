@@ -73,6 +73,19 @@ pub fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
     SockRef::from(&socket).cookie()
 }
 
+/// The user and the group to which the socket belongs.
+///
+/// # Errors
+/// Never for an open descriptor.
+pub fn owner(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    // SAFETY: all zeroes is a valid record, which the kernel fills.
+    let (result, about) = unsafe {
+        let mut about: libc::stat = mem::zeroed();
+        (libc::fstat(socket.as_raw_fd(), &raw mut about), about)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok((about.st_uid, about.st_gid)) }
+}
+
 /// The identity of the network namespace in which the socket lives.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! How the launcher comes to sockets of programs.
 
 use crate::handover::Handover;
-use crate::program;
+use crate::program::LastThread;
 use crate::seccomp::{Listener, Trap};
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -10,7 +10,7 @@ use std::os::fd::{OwnedFd, RawFd};
 #[derive(Debug)]
 pub(crate) enum Descriptors {
     /// It copies them.
-    Copied,
+    Copied(LastThread),
     /// Programs hand them over.
     HandedOver(Handover),
 }
@@ -19,17 +19,17 @@ impl Descriptors {
     /// The socket that a call is about.
     ///
     /// # Errors
-    /// As [`program::descriptor`].
+    /// As [`LastThread::descriptor`].
     pub(crate) fn of(&self, thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
         match self {
-            Self::Copied => program::descriptor(thread, fd),
+            Self::Copied(last) => last.descriptor(thread, fd),
             Self::HandedOver(handover) => handover.take(thread, fd),
         }
     }
 
     pub(crate) const fn handover(&self) -> Option<&Handover> {
         match self {
-            Self::Copied => None,
+            Self::Copied(_) => None,
             Self::HandedOver(handover) => Some(handover),
         }
     }

@@ -7,6 +7,7 @@ use crate::handover::{self, Handover};
 use crate::machine::{self, Obstacle, Plan, Servers};
 use crate::only_sctp::OnlySctp;
 use crate::options::{Outcome, RunError, RunOptions, ShimState};
+use crate::program::LastThread;
 use crate::report::Report;
 use crate::seccomp::Listener;
 use crate::signals::{Arrived, Mask, Signals};
@@ -76,7 +77,9 @@ enum Chosen {
 impl Chosen {
     fn new(options: &RunOptions, plan: Plan) -> Self {
         match plan {
-            Plan::Translate(servers) => Self::With(servers, Descriptors::Copied),
+            Plan::Translate(servers) => {
+                Self::With(servers, Descriptors::Copied(LastThread::default()))
+            }
             Plan::HandOver(servers, obstacle) => match hand_over(options) {
                 Some(handover) => Self::With(servers, Descriptors::HandedOver(handover)),
                 None => Self::Without(ShimState::Unavailable(obstacle)),
@@ -165,8 +168,9 @@ struct Launcher {
 impl Launcher {
     fn run_to_end(&mut self, options: &RunOptions) -> u8 {
         loop {
-            self.turn(options);
-            if let Some(status) = self.handle_signals() {
+            if self.turn(options)
+                && let Some(status) = self.handle_signals()
+            {
                 return status;
             }
         }
@@ -184,22 +188,21 @@ impl Launcher {
         self.supervisor.as_ref().map_or_else(Report::default, Supervisor::report_so_far)
     }
 
-    /// Waits for something to do, and does it.
-    fn turn(&mut self, options: &RunOptions) {
+    /// Waits for something to do, and does it. Whether a signal has arrived.
+    fn turn(&mut self, options: &RunOptions) -> bool {
         let signals = self.signals.as_raw_fd();
         match &mut self.supervisor {
             Some(supervisor) => {
-                turn(supervisor, signals, None);
+                let arrived = turn(supervisor, signals, None);
                 let notices = [
                     supervisor.stack.take_notice(),
                     supervisor.accepts.take_notice(),
                     supervisor.take_notice(),
                 ];
                 notices.iter().flatten().for_each(|text| (options.notice)(text));
+                arrived
             }
-            None => {
-                poll(&mut [interest(signals)], None);
-            }
+            None => poll(&mut [interest(signals)], None) > 0,
         }
     }
 
@@ -274,8 +277,8 @@ fn turn_while(supervisor: &mut Supervisor, waits: fn(&Supervisor) -> bool) {
     }
 }
 
-/// One turn of the loop, which sleeps for at most `limit`; the signals' descriptor only wakes it.
-fn turn(supervisor: &mut Supervisor, signals: RawFd, limit: Option<Duration>) {
+/// One turn of the loop, which sleeps for at most `limit`; the signals' descriptor only wakes it. Whether it did.
+fn turn(supervisor: &mut Supervisor, signals: RawFd, limit: Option<Duration>) -> bool {
     let listener = supervisor.listener.as_raw_fd();
     let mut entries = vec![interest(signals), interest(listener), supervisor.stack.interest()];
     entries.push(interest(supervisor.access_news()));
@@ -291,22 +294,22 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd, limit: Option<Duration>) {
     // Whoever sends sockets waits while the queue is full.
     supervisor.descriptors.handover().inspect(|it| it.receive());
     // The stack first: a new connect must not be given to one that has just died.
-    supervisor.handle_stack();
+    supervisor.handle_stack(entries[2].revents != 0);
     supervisor.handle_door();
+    let mut traps = [entries[1]];
     for _ in 0..TRAPS_PER_TURN {
-        let mut ready = [interest(listener)];
-        if poll(&mut ready, Some(Duration::ZERO)) == 0 || !has(&ready, libc::POLLIN) {
+        if !has(&traps, libc::POLLIN) || supervisor.handle_trap().is_err() {
             break;
         }
-        if supervisor.handle_trap().is_err() {
-            break;
-        }
+        traps = [interest(listener)];
+        poll(&mut traps, Some(Duration::ZERO));
     }
     supervisor.handle_accesses();
     supervisor.handle_receives();
     supervisor.handle_watches();
     supervisor.handle_far_ends(far);
     supervisor.handle_time(Instant::now());
+    entries[0].revents != 0
 }
 
 /// Whether no process is under the filter any more.

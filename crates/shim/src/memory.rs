@@ -1,8 +1,9 @@
 //! The program's memory, as far as a call names it.
 //!
-//! It is reached through `/proc/TID/mem`, opened before the kernel is asked whether the call still waits
+//! It is written through `/proc/TID/mem`, opened before the kernel is asked whether the call still waits
 //! (seccomp_unotify(2)): the number of a thread that has died may be given to a process of somebody else, while an
-//! opened file means the same memory for ever. It does not heed that a mapping is read-only, as the kernel's own calls
+//! opened file means the same memory for ever. What is only read is copied first, and dropped if the call does not wait
+//! any more; where the kernel does not permit that, the file is read. The file does not heed that a mapping is read-only, as the kernel's own calls
 //! do: a program that asks for an address to be written into its constants gets it there.
 //!
 //! An access can take as long as the program likes: a page may come from a file system that the program serves
@@ -68,6 +69,18 @@ impl Source {
         let waits = self.listener.is_waiting(self.id);
         waits.then_some(file).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
     }
+
+    /// Fills `buffer` from its memory without opening that. What was read counts only if the call waits afterwards.
+    fn copy(&self, address: u64, buffer: &mut [u8]) -> bool {
+        let length = buffer.len();
+        let here = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: length };
+        let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
+        // SAFETY: the kernel writes at most `length` bytes into `buffer`.
+        let read = unsafe {
+            libc::process_vm_readv(self.thread, &raw const here, 1, &raw const there, 1, 0)
+        };
+        usize::try_from(read) == Ok(length) && self.listener.is_waiting(self.id)
+    }
 }
 
 impl Memory {
@@ -100,6 +113,9 @@ impl Memory {
         match self {
             Self::Absent => Err(fault()),
             Self::Direct(source, file) => {
+                if file.borrow().is_none() && source.copy(address, buffer) {
+                    return Ok(());
+                }
                 with(source, file, |file| file.read_exact_at(buffer, address).map_err(|_| fault()))
             }
             Self::Copying(file, copies) => {

@@ -3,6 +3,7 @@
 //! All of it is addressed by thread number, which may be reused once the thread has died: a caller
 //! holds the result against [`crate::seccomp::Listener::is_waiting`] before it acts.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,16 +11,40 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// `PIDFD_THREAD`: the descriptor means one thread, not its process (Linux 6.9).
 const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 
-/// A copy of the descriptor `fd` of the thread; it shares the open file with the program.
+/// The thread whose descriptor was copied last: one thread makes most calls of a program.
 ///
-/// # Errors
-/// `EBADF` when the program has no such descriptor, `EPERM` when the program is out of reach
-/// (another user's, or not dumpable), `ESRCH` when it has gone.
-pub(crate) fn descriptor(thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
-    let process = open_thread(thread)?;
+/// It is kept only as a descriptor of that very thread, which stands for no other one when its number is given again.
+#[derive(Debug, Default)]
+pub(crate) struct LastThread(RefCell<Option<(libc::pid_t, OwnedFd)>>);
+
+impl LastThread {
+    /// A copy of the descriptor `fd` of the thread; it shares the open file with the program.
+    ///
+    /// # Errors
+    /// `EBADF` when the program has no such descriptor, `EPERM` when the program is out of reach
+    /// (another user's, or not dumpable), `ESRCH` when it has gone.
+    pub(crate) fn descriptor(&self, thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
+        let mut last = self.0.borrow_mut();
+        if let Some((_, process)) = last.as_ref().filter(|(known, _)| *known == thread) {
+            match copy(process, fd) {
+                // It has died: another thread may have its number.
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                copied => return copied,
+            }
+        }
+        match pidfd_open(thread, PIDFD_THREAD) {
+            // An older kernel: threads of one process share their descriptors, with rare exceptions.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                copy(&pidfd_open(process_of(thread)?, 0)?, fd)
+            }
+            process => copy(&last.insert((thread, process?)).1, fd),
+        }
+    }
+}
+
+fn copy(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: plain numbers.
-    let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) };
-    own(copy)
+    own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) })
 }
 
 /// Whether a thread has this socket under the number; it is looked at, not copied.
@@ -27,14 +52,6 @@ pub(crate) fn has(thread: libc::pid_t, fd: RawFd, socket: &OwnedFd) -> bool {
     let own = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd()));
     let its = fs::read_link(format!("/proc/{thread}/fd/{fd}"));
     own.is_ok_and(|own| its.is_ok_and(|its| its == own))
-}
-
-fn open_thread(thread: libc::pid_t) -> io::Result<OwnedFd> {
-    match pidfd_open(thread, PIDFD_THREAD) {
-        // An older kernel: threads of one process share their descriptors, with rare exceptions.
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => pidfd_open(process_of(thread)?, 0),
-        other => other,
-    }
 }
 
 fn pidfd_open(thread: libc::pid_t, flags: libc::c_uint) -> io::Result<OwnedFd> {
@@ -78,7 +95,32 @@ fn own(result: libc::c_long) -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn descriptors_are_those_of_the_thread_that_is_asked_for() {
+        let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let inode = |fd: OwnedFd| std::fs::File::from(fd).metadata().unwrap().ino();
+        let own = |child: &std::process::Child| {
+            inode(child.stdin.as_ref().unwrap().as_fd().try_clone_to_owned().unwrap())
+        };
+        let [mut one, mut two] = [cat(), cat()];
+        let last = LastThread::default();
+        for child in [&one, &one, &two, &one] {
+            let copied = last.descriptor(child.id().cast_signed(), 0).unwrap();
+            assert_eq!(inode(copied), own(child));
+        }
+        one.kill().unwrap();
+        one.wait().unwrap();
+        let gone = last.descriptor(one.id().cast_signed(), 0).unwrap_err();
+        assert_eq!(gone.raw_os_error(), Some(libc::ESRCH));
+        let copied = last.descriptor(two.id().cast_signed(), 0).unwrap();
+        assert_eq!(inode(copied), own(&two));
+        drop(two.stdin.take());
+        two.wait().unwrap();
+    }
 
     #[test]
     fn a_program_without_a_free_descriptor_is_at_its_limit() {

@@ -10,7 +10,7 @@ use manypath_gate::group;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 
 impl Supervisor {
@@ -43,8 +43,8 @@ impl Supervisor {
 /// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
 /// of the thread takes its place.
 fn identity(thread: libc::pid_t, socket: BorrowedFd<'_>) -> io::Result<Identity> {
-    let about = fs::metadata(format!("/proc/self/fd/{}", socket.as_raw_fd()))?;
-    let who = Identity::new(about.uid(), about.gid());
+    let (user, group) = socket::owner(socket)?;
+    let who = Identity::new(user, group);
     let cgroup = group::of(&thread.to_string());
     match cgroup.filter(|cgroup| group::of("self").as_ref() != Some(cgroup)) {
         None => Ok(who),

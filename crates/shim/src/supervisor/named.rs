@@ -23,6 +23,10 @@ const SETTLE: Duration = Duration::from_millis(100);
 impl Supervisor {
     /// Looks at a call now, or when what it names has been copied.
     pub(super) fn handle_notification(&mut self, call: Notification) {
+        if self.is_for_the_kernel(&call) {
+            self.listener.answer(call.id, Answer::Continue);
+            return;
+        }
         let user = self.foreign_user(call.thread);
         let (id, thread) = (call.id, call.thread);
         let source = Source { listener: Arc::clone(&self.listener), id, thread, user };

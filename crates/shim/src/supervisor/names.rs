@@ -6,7 +6,7 @@ use super::questions::Asked;
 use crate::address;
 use crate::machine;
 use crate::memory::Memory;
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::{Answer, Notification, Trap};
 use crate::socket;
 use crate::table::{Connection, Phase};
 use socket2::SockRef;
@@ -55,6 +55,17 @@ impl Supervisor {
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => self.ask(trap, Asked::Segment),
             _ => Some(Answer::Continue),
         }
+    }
+
+    /// Whether a call asks for the error of a socket while none has another than the kernel knows. Programs that connect
+    /// without blocking ask for each connection, some of them twice.
+    pub(super) fn is_for_the_kernel(&self, call: &Notification) -> bool {
+        let numbers = &self.numbers;
+        let asks = numbers.is_native(call.arch, call.call) && call.call == numbers.getsockopt;
+        let error =
+            (call.args[1] as i32, call.args[2] as i32) == (libc::SOL_SOCKET, libc::SO_ERROR);
+        let known = self.table.has_failed() || machine::is_question(&call.args);
+        asks && error && !known && self.descriptors.handover().is_none()
     }
 
     /// `getsockopt(SO_ERROR)`: a socket that we reset shows the true reason instead. Fetching it
@@ -127,10 +138,11 @@ pub(super) fn cut_name_at(
     let room = memory.read_int(length_at).map_err(|_| libc::EINVAL)?;
     let length = name.len() as i32;
     let cut = usize::try_from(room.min(length)).map_err(|_| libc::EINVAL)?;
-    let written = memory
-        .write(to, name.get(..cut).unwrap_or_default())
-        .and_then(|()| memory.write_int(length_at, length));
-    written.map_err(|_| libc::EFAULT)
+    memory.write(to, name.get(..cut).unwrap_or_default()).map_err(|_| libc::EFAULT)?;
+    match room == length {
+        true => Ok(()),
+        false => memory.write_int(length_at, length).map_err(|_| libc::EFAULT),
+    }
 }
 
 pub(super) fn give(trap: &Trap, to: u64, length_at: u64, value: &[u8], length: i32) -> Answer {

@@ -9,9 +9,9 @@ use manypath_control::{Reply, Request, Transport};
 use std::net::SocketAddr;
 
 impl Supervisor {
-    /// Takes what the stack has said since the last time; notices when it is gone.
-    pub(crate) fn handle_stack(&mut self) {
-        while let Some(reply) = self.stack.receive() {
+    /// Takes what the stack has said since the last time, if it `has_news`; notices when it is gone.
+    pub(crate) fn handle_stack(&mut self, has_news: bool) {
+        while has_news && let Some(reply) = self.stack.receive() {
             self.on_reply(reply);
         }
         if self.stack.flush_and_is_lost() {
