@@ -46,6 +46,8 @@ struct Connection {
     /// Who is at the other side, once it has said hello.
     role: Option<Role>,
     waiting: VecDeque<(Reply, Option<OwnedFd>)>,
+    /// Whether the poll tells when there is room for what waits.
+    awaits_room: bool,
     /// What its connections that have ended have moved.
     traffic: Traffic,
 }
@@ -63,6 +65,8 @@ pub(crate) struct ControlServer {
     pub(crate) unread: BTreeSet<u64>,
     /// Connections that are to be dropped.
     broken: BTreeSet<u64>,
+    /// Connections where something waits now, or nothing any more.
+    changed: BTreeSet<u64>,
     last: u64,
     attempts: BTreeMap<Client, AttemptId>,
     clients: BTreeMap<AttemptId, Client>,
@@ -93,11 +97,11 @@ impl ControlServer {
         socket.set_nonblocking(true)?;
         self.last += 1;
         let token = Source::Control(self.last).token();
-        let both = Interest::READABLE | Interest::WRITABLE;
-        registry.register(&mut SourceFd(&socket.as_raw_fd()), token, both)?;
+        registry.register(&mut SourceFd(&socket.as_raw_fd()), token, Interest::READABLE)?;
         let (welcome, role, version) = (false, None, VERSION);
-        let (waiting, traffic) = Default::default();
-        let connection = Connection { socket, welcome, version, owner, role, waiting, traffic };
+        let (waiting, awaits_room, traffic) = Default::default();
+        let connection =
+            Connection { socket, welcome, version, owner, role, waiting, awaits_room, traffic };
         self.connections.insert(self.last, connection);
         self.unread.insert(self.last);
         Ok(self.last)
@@ -195,6 +199,19 @@ impl ControlServer {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.flush().is_err() || connection.waiting.len() > MAX_WAITING {
             self.broken.insert(id);
+        } else if connection.awaits_room == connection.waiting.is_empty() {
+            self.changed.insert(id);
+        }
+    }
+
+    /// Lets the poll tell when callers read on, as long as something waits for them.
+    pub(crate) fn follow_rooms(&mut self, registry: &Registry) {
+        for id in std::mem::take(&mut self.changed) {
+            if let Some(connection) = self.connections.get_mut(&id)
+                && connection.follow_room(registry, id).is_err()
+            {
+                self.broken.insert(id);
+            }
         }
     }
 
@@ -254,6 +271,16 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Lets the poll tell when the caller reads on only as long as something waits: it reads after nearly every reply,
+    /// which would wake the stack for nothing.
+    fn follow_room(&mut self, registry: &Registry, id: u64) -> io::Result<()> {
+        self.awaits_room = !self.waiting.is_empty();
+        let writable = self.awaits_room.then_some(Interest::WRITABLE);
+        let interest = writable.map_or(Interest::READABLE, |it| it | Interest::READABLE);
+        let token = Source::Control(id).token();
+        registry.reregister(&mut SourceFd(&self.socket.as_raw_fd()), token, interest)
     }
 }
 

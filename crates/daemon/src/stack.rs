@@ -298,6 +298,7 @@ impl Stack {
             self.base.pump_messages();
             self.base.core.driver.flush(self.base.core.now);
         }
+        self.base.core.control.follow_rooms(&self.base.core.registry);
         self.relays.end_turn();
         self.attempts.peers.plan_saving(&mut self.base.core);
     }

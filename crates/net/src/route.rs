@@ -1,6 +1,7 @@
 //! What the kernel's routing tables say (rtnetlink(7), RTM_GETROUTE).
 
 use manypath_netlink::{Netlink, ROUTE, Request, attributes, ip, u32_at};
+use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
 
@@ -46,9 +47,16 @@ pub fn routes(ipv4: bool) -> io::Result<Vec<Route>> {
     ask(about_routes(ipv4, libc::NLM_F_DUMP))
 }
 
+thread_local! {
+    /// The socket of the last question, if its answer is complete.
+    static SOCKET: Cell<Option<Netlink>> = const { Cell::new(None) };
+}
+
 fn ask(request: Request) -> io::Result<Vec<Route>> {
     let mut routes = Vec::new();
-    Netlink::open(ROUTE, 0)?.ask(request, |body| routes.push(route(body)))?;
+    let socket = SOCKET.take().map_or_else(|| Netlink::open(ROUTE, 0), Ok)?;
+    socket.ask(request, |body| routes.push(route(body)))?;
+    SOCKET.set(Some(socket));
     Ok(routes)
 }
 

@@ -1,7 +1,7 @@
 //! A route that goes while a connect is under way: a TCP connect that has begun goes on without one, until it is
 //! back. Plain TCP that takes SCTP's place must not fail because it begins later.
 
-use super::{AttemptId, Open, Sctp};
+use super::{AttemptId, Open, Sctp, Tcp};
 use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::timers::Timer;
@@ -13,10 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(127);
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Attempts {
-    /// Whether plain TCP has to wait for the route that was there when the connect began.
+    /// Whether plain TCP has to wait for the route that was there when the connect began. One that has begun outlasts
+    /// its absence itself.
     pub(super) fn waits_for_route(&self, base: &mut Base, id: AttemptId) -> bool {
         let Some(attempt) = self.all.get(&id) else { return false };
-        let may_wait = attempt.routed_until.is_some_and(|until| base.core.now < until);
+        let begins = matches!(attempt.tcp, Tcp::NotStarted);
+        let may_wait = begins && attempt.routed_until.is_some_and(|until| base.core.now < until);
         if !may_wait || has_route(&attempt.open) {
             return false;
         }

@@ -345,9 +345,8 @@ pub(crate) fn exclusive_socket(to: SocketAddr) -> io::Result<RawSocket> {
 }
 
 fn unbound(to: SocketAddr) -> io::Result<RawSocket> {
-    let socket = RawSocket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
+    let kind = Type::STREAM.nonblocking();
+    RawSocket::new(Domain::for_address(to), kind, Some(Protocol::TCP))
 }
 
 /// Connects without waiting for it.

@@ -3,11 +3,24 @@
 use crate::common::peer::Peer;
 use crate::common::{Host, Network, counter, echo, exchange, pattern, service};
 use manypath_control::status::FallbackReason;
+use manypath_control::{Reply, Request};
 use manypath_daemon::DEFAULT_UDP_PORT;
 use manypath_engine::Config;
 use manypath_flow::{ADAPTATION, SCTP_PORT};
 use manypath_net::UdpPort;
 use std::net::{SocketAddr, UdpSocket};
+
+#[test]
+fn a_caller_that_reads_late_is_told_everything() {
+    const QUESTIONS: u64 = 3000;
+    let network = Network::new();
+    let (_client, launcher) = Host::with_launcher(network.client_config());
+    // More answers than its socket takes, none of which is read before all questions are asked.
+    (1..=QUESTIONS).for_each(|id| launcher.send(&Request::Way { id }));
+    for id in 1..=QUESTIONS {
+        assert_eq!(launcher.receive(), Reply::Way { id, way: None });
+    }
+}
 
 #[test]
 fn garbage_on_the_udp_port_is_counted_and_harmless() {
