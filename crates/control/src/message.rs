@@ -33,7 +33,8 @@ pub enum Request {
         blocking: bool,
     },
     /// As `Open`, for a socket that waits at the gate already and cannot go back: never answered by
-    /// `Direct`. What SCTP cannot carry the stack relays as plain TCP; `Plain` may follow.
+    /// `Direct`. What SCTP cannot carry the stack relays as plain TCP; `Plain` may follow. Launchers say it where they
+    /// expect no `Direct`.
     OpenWaiting {
         /// As in `Open`.
         id: u64,
@@ -232,7 +233,8 @@ pub enum Reply {
         /// Linux error number.
         errno: i32,
     },
-    /// Connects to the destination of an `OpenWaiting` need not be asked about: they would be plain TCP.
+    /// Connects to the destination of an `OpenWaiting` need not be asked about: they would be plain TCP. To a launcher:
+    /// an `Open` would have been answered by `Direct`.
     Plain {
         /// The service.
         destination: SocketAddr,

@@ -159,8 +159,13 @@ impl ControlServer {
 
     /// The connections whose programs get their names from the kernel.
     pub(crate) fn redirectors(&self) -> Vec<u64> {
-        let role = |connection: &Connection| connection.role == Some(Role::Redirector);
-        self.connections.iter().filter(|(_, one)| role(one)).map(|(id, _)| *id).collect()
+        self.connections.keys().copied().filter(|id| self.is_redirector(*id)).collect()
+    }
+
+    /// Whether it tells the kernel what it is told.
+    pub(crate) fn is_redirector(&self, control: u64) -> bool {
+        let role = self.connections.get(&control).and_then(|connection| connection.role);
+        role == Some(Role::Redirector)
     }
 
     pub(crate) fn remember(&mut self, client: Client, attempt: AttemptId) {

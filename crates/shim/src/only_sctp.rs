@@ -1,7 +1,7 @@
 //! Destinations that must not be reached by plain TCP. The stack refuses them; where there is no stack, or it is not
 //! asked, the launcher has to know them itself.
 
-use manypath_rules::{Chain, Policy, RulesFile, Table};
+use manypath_rules::{Chain, Policy, Protocol, Query, RulesFile, Table};
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -28,6 +28,13 @@ impl OnlySctp {
     pub(crate) fn holds_for(&mut self, destination: SocketAddr) -> bool {
         self.refresh();
         self.table.is_sctp_only(destination)
+    }
+
+    /// Whether the rules leave the destination to plain TCP.
+    pub(crate) fn leaves_to_tcp(&mut self, destination: SocketAddr) -> bool {
+        self.refresh();
+        let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
+        self.table.decide(query).policy == Policy::Disable
     }
 
     /// Whether any rule forbids plain TCP.
@@ -84,6 +91,8 @@ mod tests {
         fs::write(&path, "nonsense, and longer than before, so that it counts as another one\n")
             .unwrap();
         assert!(only.holds_for(one) && !only.holds_for(other));
+        fs::write(&path, "remote disable host 192.0.2.2\n").unwrap();
+        assert!(!only.leaves_to_tcp(one) && only.leaves_to_tcp(other));
         fs::write(&path, "remote enable sctp-only=on\n").unwrap();
         assert!(only.holds_for(one) && only.holds_for(other));
         fs::remove_file(path).unwrap();

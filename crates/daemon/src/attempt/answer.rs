@@ -58,7 +58,8 @@ impl Attempts {
         peer: SocketAddr,
     ) {
         base.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
-        if self.all.get(&attempt).is_some_and(|attempt| attempt.open.waiting) {
+        let waits = self.all.get(&attempt).is_some_and(|attempt| attempt.open.waiting);
+        if waits && base.core.control.is_redirector(client.control) {
             let way = self.way_promised(base, attempt);
             base.core.reply(client.control, Reply::Way { id: client.id, way });
         }

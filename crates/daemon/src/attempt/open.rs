@@ -60,6 +60,11 @@ impl Attempts {
         attempt.fallback = Some(reason);
         self.all.insert(id, attempt);
         base.core.control.remember(client, id);
+        if !base.core.control.is_redirector(client.control) {
+            // It goes on without asking as long as nothing is left to the kernel.
+            let destination = open.destination;
+            base.core.reply(client.control, Reply::Plain { destination, for_ms: 0 });
+        }
         self.tell_pending(base, id);
         self.tell_plain(base, client, &open, &options);
         self.start_tcp(base, id);
@@ -75,7 +80,9 @@ impl Attempts {
         open: &Open,
         options: &Options,
     ) {
-        let wanted = open.waiting && base.core.config.peer_cache && !sctp_only(options);
+        let redirected = base.core.control.is_redirector(client.control);
+        let wanted =
+            redirected && open.waiting && base.core.config.peer_cache && !sctp_only(options);
         let near = super::aside::may_step_aside(&base.core, options);
         let acceptor = base.core.acceptor_for(open.destination, options);
         let left = self.peers.plain_for(base.core.now, open.destination, acceptor, near);

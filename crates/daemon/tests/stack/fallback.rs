@@ -306,3 +306,21 @@ fn a_peer_that_dies_in_the_handshake_is_given_up() {
     assert!(launcher.status().associations.is_empty());
     assert_eq!(launcher.status().peers[0].reason, FallbackReason::Silent);
 }
+
+/// A launcher that does not wait for the first answer is told where it should have.
+#[test]
+fn a_launcher_hears_what_would_have_been_left_to_the_kernel() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let id = launcher.open_waiting(destination);
+    assert_eq!(launcher.receive(), Reply::Pending { id }, "nothing is known of it");
+    assert!(matches!(launcher.receive(), Reply::Accepted { transport: Transport::TcpRelay, .. }));
+    drop(launcher.attach(id));
+    let id = launcher.open_waiting(destination);
+    assert_eq!(launcher.answer(id), Reply::Plain { destination, for_ms: 0 });
+    assert_eq!(launcher.answer(id), Reply::Pending { id });
+    let accepted = launcher.answer(id);
+    assert!(matches!(accepted, Reply::Accepted { transport: Transport::TcpRelay, .. }));
+    assert_eq!(exchange(launcher.attach(id), vec![7; 70]), vec![7; 70]);
+}

@@ -159,10 +159,15 @@ impl Supervisor {
         let id = self.next_id();
         let blocking = caller.blocking;
         let source = bound_source(caller.socket.as_fd());
+        let ahead = !blocking && source.is_none() && self.goes_ahead(destination);
         let options = socket::stack_options(caller.socket.as_fd(), v6_socket);
         self.report.opened += 1;
-        self.stack.send(Request::Open { id, destination, source, blocking }, None);
-        self.table.put(Connection {
+        let request = match ahead {
+            true => Request::OpenWaiting { id, destination, source },
+            false => Request::Open { id, destination, source, blocking },
+        };
+        self.stack.send(request, None);
+        let asking = Connection {
             id,
             cookie,
             v6_socket,
@@ -176,7 +181,9 @@ impl Supervisor {
             transport: None,
             unheard: false,
             options,
-        });
+        };
+        let connection = if ahead { self.hold(asking) } else { Some(asking) };
+        connection.into_iter().for_each(|connection| self.table.put(connection));
     }
 
     /// When an open that is sent now should have had its first answer.

@@ -13,13 +13,14 @@
 //!        plain TCP <--------+--> errno                 +--------> Failed                     Closed
 //! ```
 //!
-//! Where the files are: `attempt` the calls that connect, `names` the calls that ask for addresses
+//! Where the files are: `attempt` the calls that connect, `ahead` those that do not wait for the stack's first answer, `names` the calls that ask for addresses
 //! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
 //! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
 //! true answer only the stack knows, `datagrams` everything of UDP,
 //! `traffic` what the stacks have carried, `named` memory of programs of other users,
 //! `bypass` calls that go past the shim, `reach` programs that cannot be looked into.
 
+mod ahead;
 mod attempt;
 mod bypass;
 mod clock;
@@ -51,6 +52,7 @@ use crate::seccomp::{Answer, Listener, Notification, Trap};
 use crate::socket;
 use crate::stack_link::StackLink;
 use crate::table::{Connection, Table};
+use ahead::Ahead;
 use bypass::is_foreign;
 use clock::Ticks;
 use datagrams::Datagrams;
@@ -82,6 +84,7 @@ pub(crate) struct Supervisor {
     /// The network namespace in which the gates are; `None` on kernels that cannot tell.
     namespace: Option<u64>,
     next_id: u64,
+    ahead: Ahead,
     ticks: Ticks,
     questions: Vec<Question>,
     hide_io_uring: bool,
@@ -129,6 +132,7 @@ impl Supervisor {
             loopback_paths,
             namespace,
             next_id,
+            ahead: Ahead::default(),
             ticks: Ticks::new(),
             questions: Vec::new(),
             hide_io_uring: options.hide_io_uring,

@@ -7,6 +7,7 @@ use crate::table::{Connection, Phase};
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Request, Transport};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 impl Supervisor {
     /// Takes what the stack has said since the last time, if it `has_news`; notices when it is gone.
@@ -35,6 +36,7 @@ impl Supervisor {
                     self.update(id, |t, c| t.on_accepted(c, transport, local, peer));
                 }
             }
+            Reply::Plain { destination, .. } => self.ahead.end(destination),
             Reply::Unreachable { id } => self.on_datagrams_unreachable(id),
             Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
             Reply::Closed { id } => {
@@ -47,7 +49,6 @@ impl Supervisor {
             // The link has looked at the welcome; status and rules are not asked for here, and
             // listeners are the business of another stack. The rest is said to redirectors.
             Reply::Welcome { .. }
-            | Reply::Plain { .. }
             | Reply::Idle { .. }
             | Reply::Changed
             | Reply::StatusPart(_)
@@ -72,6 +73,7 @@ impl Supervisor {
         if !matches!(connection.phase, Phase::Asking { .. }) {
             return Some(connection);
         }
+        self.ahead.note_pending(connection.destination, Instant::now());
         if connection.callers.iter().any(|caller| caller.blocking) {
             connection.phase = Phase::Deciding;
             // A gate is made while the peer is asked, not after its answer. `hold` says what keeps one from being made.
@@ -84,6 +86,7 @@ impl Supervisor {
     fn on_direct(&mut self, connection: Connection, reason: FallbackReason) -> Option<Connection> {
         match connection.phase {
             Phase::Asking { .. } | Phase::Deciding => {
+                self.ahead.end(connection.destination);
                 self.report.leave_to(connection.destination, reason.name());
                 self.leave_to_kernel(connection);
                 None

@@ -13,6 +13,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_waiting_call_hears_the_true_error", late_error),
     ("a_killed_program_leaves_nothing", killed_program),
     ("answers_are_counted", counted),
+    ("connects_in_a_row_go_ahead_of_the_stack", ahead),
     ("bound_to_device", bound_to_device),
     ("foreign_source", foreign_source),
     ("other_network_namespace", other_namespace),
@@ -142,6 +143,19 @@ begin(tcp(), CLOSED)";
     let done = run(&Shim::default(), text);
     let counts = ["opened", "sctp", "tcp-relay", "failed", "remembered", "silent"];
     assert_eq!(counts.map(|name| done.count(name)), [7, 2, 1, 1, 2, 1], "{done:#?}");
+    Verdict::Passed
+}
+
+/// The seventh connect would be left to the kernel, and is relayed; then each waits for its answer again.
+fn ahead(_: &Network) -> Verdict {
+    let text = "
+for host in ['10.99.0.2'] * 6 + ['10.99.0.3'] * 3:
+    s = tcp(False)
+    show(begin(s, ECHO, host), wait(s), error(s), s.getpeername() == (host, ECHO), echo(s))";
+    let done = run(&Shim::default(), text);
+    expect(&done, &"EINPROGRESS ['0x4'] 0 True True\n".repeat(9));
+    let counts = ["opened", "sctp", "tcp-relay", "remembered"];
+    assert_eq!(counts.map(|name| done.count(name)), [9, 6, 1, 2], "{done:#?}");
     Verdict::Passed
 }
 

@@ -56,7 +56,7 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
             shared.say(&Reply::Welcome { version: VERSION, pid, namespace, counts_traffic: false });
         }
         Request::Open { id, destination, source, blocking } => {
-            open(shared, id, destination, source, blocking);
+            open(shared, id, destination, source, (blocking, false));
         }
         Request::Cancel { id } => drop(shared.upstream.lock().expect("lock").remove(&id)),
         Request::Attach { id } => {
@@ -70,9 +70,11 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         }
         // What it stands for is real TCP: the kernel's own answer is right.
         Request::Way { id } => shared.say(&Reply::Way { id, way: None }),
+        Request::OpenWaiting { id, destination, source } => {
+            open_waiting(shared, id, destination, source);
+        }
         // Said by redirectors.
-        Request::OpenWaiting { .. }
-        | Request::Expect { .. }
+        Request::Expect { .. }
         | Request::DatagramLine
         | Request::Looked { .. }
         | Request::Resign
@@ -97,18 +99,31 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
     }
 }
 
+/// For a socket that cannot go back.
+fn open_waiting(
+    shared: &Arc<Shared>,
+    id: u64,
+    destination: SocketAddr,
+    source: Option<SocketAddr>,
+) {
+    if destination.ip() == IpAddr::from([10, 99, 0, 3]) {
+        shared.say(&Reply::Plain { destination, for_ms: 0 });
+    }
+    open(shared, id, destination, source, (false, true));
+}
+
 fn open(
     shared: &Arc<Shared>,
     id: u64,
     destination: SocketAddr,
     source: Option<SocketAddr>,
-    blocking: bool,
+    (blocking, waiting): (bool, bool),
 ) {
     let host = match destination.ip() {
         IpAddr::V4(ip) => ip.octets()[3],
         IpAddr::V6(ip) => ip.octets()[15],
     };
-    if host == 3 {
+    if host == 3 && !waiting {
         return shared.say(&Reply::Direct { id, reason: FallbackReason::Remembered });
     }
     if let Err(errno) = has_route(destination) {
@@ -123,7 +138,7 @@ fn open(
             shared.upstream.lock().expect("lock").remove(&id);
             return shared.say(&Reply::Direct { id, reason: FallbackReason::Silent });
         }
-        let transport = if host == 4 { Transport::TcpRelay } else { Transport::Sctp };
+        let transport = if host == 3 || host == 4 { Transport::TcpRelay } else { Transport::Sctp };
         shared.decided(id, destination, transport, dial(destination, source));
     });
 }
