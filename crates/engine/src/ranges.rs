@@ -94,6 +94,20 @@ impl RangeSet {
         self.ranges.iter().copied()
     }
 
+    /// The lowest ranges of those that begin at `last` or before, at most `limit`.
+    pub(crate) fn iter_until(
+        &self,
+        last: Tsn64,
+        limit: usize,
+    ) -> impl ExactSizeIterator<Item = Range> + '_ {
+        let mut count = limit.min(self.ranges.len());
+        let is_within = |range: &Range| range.start <= last;
+        if !self.ranges.range(..count).next_back().is_none_or(is_within) {
+            count = self.ranges.partition_point(is_within);
+        }
+        self.ranges.range(..count).copied()
+    }
+
     /// The ranges from the one with this index on.
     pub(crate) fn iter_from(&self, index: usize) -> impl DoubleEndedIterator<Item = Range> {
         self.ranges.range(index.min(self.ranges.len())..).copied()

@@ -177,9 +177,9 @@ impl Association {
         arrival: &mut Arrival<'_>,
         chunk: &Chunk<'_>,
     ) -> Admission {
-        let is_asconf = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
+        let is_asconf = || matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
         if self.key_agreement().is_some()
-            && is_asconf
+            && is_asconf()
             && !(arrival.protected && self.is_protected())
         {
             cx.counters.unauthenticated_chunks += 1;
@@ -196,7 +196,7 @@ impl Association {
         }
         cx.counters.unauthenticated_chunks += 1;
         // "silently discard this chunk and the rest of the packet" (RFC 5061 section 5.2 rule D5).
-        if is_asconf { Admission::Stop } else { Admission::Skip }
+        if is_asconf() { Admission::Stop } else { Admission::Skip }
     }
 
     /// AUTH (section 6.3). All that it covers is dropped if it is not good.

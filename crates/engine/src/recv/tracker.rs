@@ -114,7 +114,10 @@ impl Tracker {
     /// from the cumulative TSN cannot be reported yet.
     pub(crate) fn gap_blocks(&self, limit: usize, into: &mut Vec<GapBlock>) {
         into.clear();
-        into.extend(self.beyond.iter().map_while(|range| self.block(range)).take(limit));
+        let reach = self.cum.plus(u16::MAX.into());
+        let offset = |tsn: Tsn64| u16::try_from(tsn.since(self.cum)).unwrap_or(u16::MAX);
+        let block = |range: Range| GapBlock { start: offset(range.start), end: offset(range.end) };
+        into.extend(self.beyond.iter_until(reach, limit).map(block));
     }
 
     /// As [`Self::gap_blocks`], but what is in `safe` goes into blocks of its own. The limit is for
