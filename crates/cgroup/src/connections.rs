@@ -19,9 +19,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Whether the host's egress policy keeps it from the stack.
+    /// Whether the host's egress policy keeps it from the stack, or has not been asked.
     pub(crate) const fn is_barred(&self) -> bool {
-        matches!(self.phase, Phase::Barred { .. })
+        matches!(self.phase, Phase::Barred { .. } | Phase::Unrouted { .. })
     }
 }
 
@@ -30,6 +30,9 @@ impl Connection {
 pub(crate) enum Phase {
     /// The host's egress policy has no leave for it: a TCP connection of the program's identity meets that policy.
     Barred { own: OwnedFd },
+    /// The route that it had when it began has gone. A SYN that was under way would be sent again; the egress policy
+    /// cannot be asked without one. The next look, and the last.
+    Unrouted { again: Instant, last: Instant },
     /// The stack was asked and has not answered.
     Asking { until: Instant },
     /// The stack is at work.
@@ -73,6 +76,7 @@ impl Connections {
         let numbers = match connection.phase {
             Phase::Active => &mut self.active,
             Phase::Barred { .. }
+            | Phase::Unrouted { .. }
             | Phase::Asking { .. }
             | Phase::Held
             | Phase::Completing { .. }
@@ -103,6 +107,20 @@ impl Connections {
         let overdue =
             |one: &Connection| matches!(one.phase, Phase::Asking { until } if until <= now);
         self.waiting().any(|(_, one)| overdue(one))
+    }
+
+    /// Those at which it is time to look again.
+    pub(crate) fn due(&self, now: Instant) -> Vec<u64> {
+        let at = |one: &Connection| match one.phase {
+            Phase::Delayed { until: at, .. } | Phase::Unrouted { again: at, .. } => Some(at),
+            Phase::Barred { .. }
+            | Phase::Asking { .. }
+            | Phase::Held
+            | Phase::Completing { .. }
+            | Phase::Active => None,
+        };
+        let due = self.waiting().filter(|(_, one)| at(one).is_some_and(|at| at <= now));
+        due.map(|(id, _)| id).collect()
     }
 
     /// Gives the stack until then for all that it was asked.

@@ -10,6 +10,8 @@ use manypath_lab::Host;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A user of the tests, who need not exist.
 const USER: &str = "1234";
@@ -452,6 +454,28 @@ fn a_connect_survives_that_the_address_of_its_route_is_replaced() {
     let changed = shell(&site, &change);
     assert_eq!(changed.code, Some(0), "{changed:?}");
     assert_eq!(shell(&site, &format!("kill -CONT {pid}")).code, Some(0));
+    assert_eq!(curl.wait().expect("its end").code(), Some(0));
+    let report = end(&site, &mut group);
+    assert!(report.contains("opened=1") && report.contains("kernel: none"), "{report}");
+}
+
+/// A route that comes back a second later: until then nobody can ask whether the connect is permitted.
+#[test]
+fn a_connect_outlasts_that_its_route_goes_before_the_policy_is_asked() {
+    let site = web_site();
+    let Some(mut group) = attached(&site) else { return };
+    let (own, pid) = (site.lab.address(Host::Left, 0), group.pid());
+    let run = |line: &str| assert_eq!(shell(&site, line).code, Some(0), "{line}");
+    run(&format!("kill -STOP {pid}"));
+    let url = url(&site);
+    let mut command = group.command(&site, Host::Left, "curl", &fetching(&url));
+    let mut curl = command.spawn().expect("curl");
+    wait_for("the connect", || shell(&site, "ss -Htn state syn-sent").stdout.contains("127.0.0.1"));
+    run(&format!("ip address del {own}/24 dev pathA"));
+    run(&format!("kill -CONT {pid}"));
+    sleep(Duration::from_secs(1));
+    assert_eq!(curl.try_wait().expect("its state"), None, "it has ended without a route");
+    run(&format!("ip address add {own}/24 dev pathA"));
     assert_eq!(curl.wait().expect("its end").code(), Some(0));
     let report = end(&site, &mut group);
     assert!(report.contains("opened=1") && report.contains("kernel: none"), "{report}");

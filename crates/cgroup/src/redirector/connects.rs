@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// The kernel forgets a loopback connection of the same ports within a second.
 const RETRY: Duration = Duration::from_millis(100);
 const MAX_TRIES: u32 = 20;
+/// As long as the kernel sends SYNs (`tcp_syn_retries`).
+const MOST_UNROUTED: Duration = Duration::from_secs(127);
+/// How often it is looked for a route that has gone.
+const LOOK: Duration = Duration::from_millis(200);
 /// How much longer than for its first answer a stack is waited for.
 const MOST_SILENCE: u32 = 30;
 /// When a refusal is repeated: the kernel does not believe an ICMP error while the program is still inside
@@ -40,8 +44,21 @@ impl Redirector {
             (self.options.notice)(&error.to_string());
         }
         let id = self.connections.next_id();
+        self.decide(id, of, gate, Instant::now() + MOST_UNROUTED);
+    }
+
+    /// Goes by what the egress policy says, which has to be asked until `last` if the route is away.
+    fn decide(&mut self, id: u64, of: Connecting, gate: GateId, last: Instant) {
         match self.judge(&of) {
             Verdict::Permitted => self.open(id, of, gate),
+            Verdict::Unrouted if Instant::now() < last => {
+                let phase = Phase::Unrouted { again: Instant::now() + LOOK, last };
+                self.connections.put(id, Connection { of, gate, phase, transport: None });
+            }
+            Verdict::Unrouted => {
+                self.gates.leave(gate);
+                self.refuse(&of, libc::ENETUNREACH);
+            }
             Verdict::Denied(who) => self.bar(id, of, gate, &who),
             Verdict::OutOfReach(errno) => {
                 self.gates.leave(gate);
@@ -287,17 +304,12 @@ impl Redirector {
         if asked || self.connections.is_overdue(now) {
             self.on_silence(now)?;
         }
-        let delayed: Vec<_> = self
-            .connections
-            .waiting()
-            .filter_map(|(id, one)| {
-                let Phase::Delayed { until, tries } = one.phase else { return None };
-                (now >= until).then_some((id, tries))
-            })
-            .collect();
-        for (id, tries) in delayed {
-            if let Some(connection) = self.connections.take(id) {
+        for id in self.connections.due(now) {
+            let Some(connection) = self.connections.take(id) else { continue };
+            if let Phase::Delayed { tries, .. } = connection.phase {
                 self.complete(id, connection, tries);
+            } else if let Phase::Unrouted { last, .. } = connection.phase {
+                self.decide(id, connection.of, connection.gate, last);
             }
         }
         Ok(())
@@ -319,11 +331,5 @@ impl Redirector {
         self.connections.extend(limit);
         self.let_all_go();
         self.set_gates()
-    }
-
-    /// Connects that are not decided come to nothing.
-    pub(super) fn fail_all(&mut self) {
-        let waiting: Vec<u64> = self.connections.waiting().map(|(id, _)| id).collect();
-        waiting.into_iter().for_each(|id| self.fail(id, libc::ECONNABORTED));
     }
 }

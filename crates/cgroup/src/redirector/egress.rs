@@ -48,6 +48,8 @@ pub(super) enum Verdict {
     Permitted,
     /// Of this identity; it must not be carried.
     Denied(Identity),
+    /// Its route has gone since it began.
+    Unrouted,
     /// It can neither be carried nor made as plain TCP.
     OutOfReach(i32),
     /// The program has closed the socket.
@@ -84,6 +86,9 @@ impl Redirector {
             if !egress.permits(&who, &Flow::new(Protocol::Tcp, near, gate))? {
                 return Ok(Verdict::OutOfReach(libc::EHOSTUNREACH));
             }
+            if is_unrouted(of.peer) {
+                return Ok(Verdict::Unrouted);
+            }
             let source = SocketAddr::new(of.source, of.own.port());
             let flow = Flow::new(Protocol::Tcp, source, of.peer);
             let permitted = egress.permits(&who, &flow)?;
@@ -96,7 +101,7 @@ impl Redirector {
         });
         let verdict = verdict.unwrap_or(Verdict::OutOfReach(libc::ECONNABORTED));
         match verdict {
-            Verdict::Permitted | Verdict::Gone => {}
+            Verdict::Permitted | Verdict::Gone | Verdict::Unrouted => {}
             Verdict::OutOfReach(libc::EHOSTUNREACH) => {
                 let gate = SocketAddr::new(gate.ip(), 0);
                 self.tables.add_denied(of.actor, gate, GATE_DENIED);
@@ -172,7 +177,8 @@ impl Redirector {
     pub(super) fn handle_barred(&mut self) {
         let decided = |phase: &Phase| match phase {
             Phase::Barred { own } => socket::ready(own.as_fd(), libc::POLLOUT) != 0,
-            Phase::Asking { .. }
+            Phase::Unrouted { .. }
+            | Phase::Asking { .. }
             | Phase::Held
             | Phase::Completing { .. }
             | Phase::Delayed { .. }
@@ -200,4 +206,8 @@ impl Redirector {
         self.barred -= 1;
         self.open(id, connection.of, connection.gate);
     }
+}
+
+fn is_unrouted(destination: SocketAddr) -> bool {
+    socket::route_source(destination).is_err_and(|e| e.raw_os_error() == Some(libc::ENETUNREACH))
 }

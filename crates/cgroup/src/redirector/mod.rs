@@ -273,7 +273,11 @@ impl Redirector {
         let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
             Phase::Completing { far } => Some(far.as_raw_fd()),
             Phase::Barred { own } => Some(own.as_raw_fd()),
-            Phase::Asking { .. } | Phase::Held | Phase::Delayed { .. } | Phase::Active => None,
+            Phase::Unrouted { .. }
+            | Phase::Asking { .. }
+            | Phase::Held
+            | Phase::Delayed { .. }
+            | Phase::Active => None,
         });
         entries.extend(far_ends.map(|fd| pollfd { fd, events: libc::POLLOUT, revents: 0 }));
         entries
@@ -282,6 +286,7 @@ impl Redirector {
     fn timeout(&self) -> Option<Duration> {
         let phases = self.connections.waiting().filter_map(|(_, one)| match one.phase {
             Phase::Asking { until } | Phase::Delayed { until, .. } => Some(until),
+            Phase::Unrouted { again, .. } => Some(again),
             Phase::Held | Phase::Barred { .. } | Phase::Completing { .. } | Phase::Active => None,
         });
         let refusals = self.refusals.iter().map(|(at, ..)| *at);
@@ -404,7 +409,8 @@ impl Redirector {
         let _ = self.tables.set_gate(false, None);
         let _ = self.tables.set_gate(true, None);
         self.handle_events();
-        self.fail_all();
+        let waiting: Vec<u64> = self.connections.waiting().map(|(id, _)| id).collect();
+        waiting.into_iter().for_each(|id| self.fail(id, libc::ECONNABORTED));
         self.resign();
         self.end_networks();
     }
