@@ -289,6 +289,9 @@ impl<'b> PacketWriter<'b> {
     /// and makes it complete. Returns the packet's length in bytes, 0 if `seal` does not succeed.
     pub fn finish_record(mut self, seal: impl FnOnce(&mut [u8]) -> bool) -> usize {
         let end = self.out.len();
+        if end < self.before {
+            return 0;
+        }
         let length = end - CommonHeader::LEN + Dtls::RECORD_TRAILER_LEN;
         let [high, low] = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
         self.out.overwrite(CommonHeader::LEN, &[types::DTLS, 0, high, low, 0]);
