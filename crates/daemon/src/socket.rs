@@ -206,15 +206,18 @@ impl Socket {
     /// A segment on this host is 64 KiB. Where the program has made its window smaller (`SO_RCVBUF` after the connect)
     /// the kernel does not cut one, but sends what fits each time that a timer of 200 ms runs out. Pieces that fit go
     /// out at once, if nothing waits before them.
+    ///
+    /// A program that is only slow has a window of 0, too: a small piece shows when it opens.
     fn fit_window(&mut self) {
         let Ok(info) = manypath_net::tcp_info(&self.stream) else { return };
         let window = info.tcpi_snd_wnd as usize;
+        let socket = SockRef::from(&self.stream);
         if window >= info.tcpi_snd_mss as usize {
             self.piece = None;
-            let _ = SockRef::from(&self.stream).set_tcp_notsent_lowat(UNSENT);
-        } else if window > 0 && (self.piece.is_some() || info.tcpi_unacked == 0) {
+            let _ = socket.set_tcp_notsent_lowat(UNSENT);
+        } else if self.piece.is_none() || window > 0 {
             self.piece = Some(LEAST_PIECE.max(window / 4));
-            let _ = SockRef::from(&self.stream).set_tcp_notsent_lowat(1);
+            let _ = socket.set_tcp_notsent_lowat(1);
         }
     }
 
