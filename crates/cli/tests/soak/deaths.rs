@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PROBES: usize = 3;
 /// For so long after a signal the kernel may still take the process, and whoever serves it may not have
 /// noticed: a connect that begins then is one that was under way.
-const UNDER_WAY: Duration = Duration::from_millis(100);
+pub(super) const UNDER_WAY: Duration = Duration::from_millis(100);
 /// Until connections must use manypath again, and a transfer must be under `manypath run`.
 const RETURN: Duration = Duration::from_secs(20);
 
@@ -142,6 +142,7 @@ impl Reaper<'_, '_> {
         } else {
             signal(group.pid(), if kind == Kind::RedirectorKilled { "-KILL" } else { "-TERM" });
         }
+        self.ledger.signal_sent();
         let site = &hosts.site;
         self.probe(kind, "attach");
         if let Some(group) = &mut self.daemons.group {

@@ -1,5 +1,6 @@
 //! What became of each transfer, what died meanwhile, and which failures a death explains.
 
+use super::deaths::UNDER_WAY;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -51,7 +52,9 @@ impl Scope {
 
 #[derive(Clone, Copy, Debug)]
 struct Death {
+    /// Just before the signal, and just after it: a busy machine takes its time to send one.
     at: Instant,
+    sent: Instant,
     scope: Scope,
     /// Told to end, so that what it carries may finish.
     graceful: bool,
@@ -60,7 +63,10 @@ struct Death {
 impl Death {
     /// Whether the failure of a transfer is no more than what this death costs.
     fn explains(&self, outcome: &Outcome) -> bool {
-        let alive = outcome.begun <= self.at && self.at <= outcome.ended;
+        // The client's own daemon takes along what begins before its death is seen.
+        let own = matches!(self.scope, Scope::Attach | Scope::Worker(_));
+        let seen = if own { self.sent + UNDER_WAY } else { self.at };
+        let alive = outcome.begun <= seen && self.at <= outcome.ended;
         let after = outcome.ended.saturating_duration_since(self.at);
         let earliest = if self.graceful { TIME_TO_FINISH } else { Duration::ZERO };
         self.scope.concerns(outcome.worker, outcome.carrier)
@@ -105,8 +111,16 @@ impl Ledger {
 
     /// Called just before it happens.
     pub(crate) fn death(&self, scope: Scope, graceful: bool) {
-        let death = Death { at: Instant::now(), scope, graceful };
+        let now = Instant::now();
+        let death = Death { at: now, sent: now, scope, graceful };
         self.deaths.lock().expect("no worker panics").push(death);
+    }
+
+    /// Called just after the signal.
+    pub(crate) fn signal_sent(&self) {
+        if let Some(death) = self.deaths.lock().expect("no worker panics").last_mut() {
+            death.sent = Instant::now();
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
