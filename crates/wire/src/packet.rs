@@ -270,12 +270,12 @@ impl<'b> PacketWriter<'b> {
         self.out.capacity().saturating_sub(self.out.len() + self.behind) & !3
     }
 
-    /// Bytes of the packet so far, the common header and what becomes of a record included.
+    /// Bytes of the packet so far, with the common header, and with what [`Self::finish_record`] adds.
     pub const fn len(&self) -> usize {
         self.out.len() + self.behind
     }
 
-    /// Whether the chunks become a record.
+    /// Whether the chunks are to go into a record.
     pub const fn is_record(&self) -> bool {
         self.behind > 0
     }

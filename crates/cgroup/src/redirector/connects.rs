@@ -16,7 +16,7 @@ const RETRY: Duration = Duration::from_millis(100);
 const MAX_TRIES: u32 = 20;
 /// As long as the kernel sends SYNs (`tcp_syn_retries`).
 const MOST_UNROUTED: Duration = Duration::from_secs(127);
-/// How often it is looked for a route that has gone.
+/// Pause between two looks for a route that has gone.
 const LOOK: Duration = Duration::from_millis(200);
 /// How much longer than for its first answer a stack is waited for.
 const MOST_SILENCE: u32 = 30;
@@ -47,7 +47,8 @@ impl Redirector {
         self.decide(id, of, gate, Instant::now() + MOST_UNROUTED);
     }
 
-    /// Goes by what the egress policy says, which has to be asked until `last` if the route is away.
+    /// Carries the connect or not, as the egress policy says. Without a route the policy cannot be asked: then it is
+    /// asked again, until `last`.
     fn decide(&mut self, id: u64, of: Connecting, gate: GateId, last: Instant) {
         match self.judge(&of) {
             Verdict::Permitted => self.open(id, of, gate),

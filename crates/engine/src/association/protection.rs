@@ -1,5 +1,5 @@
 //! DTLS chunks of an association (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2): which packets leave as
-//! records, and what becomes of those that come.
+//! records, and what is done with records that arrive.
 
 use super::context::Context;
 use super::tcb::Association;
@@ -141,8 +141,8 @@ impl Association {
         sealing.is_some_and(|key| key.left() <= LAST_RECORDS)
     }
 
-    /// Hands the packet that `packet` stands for to `process`: itself, if it may come without
-    /// protection, or what its record holds. `process` is told whether it was protected.
+    /// Hands `packet` to `process` if it may come without protection, or else the packet that its record
+    /// holds. `process` is told whether it was protected.
     pub(super) fn unwrap_packet(
         &mut self,
         cx: &mut Context<'_>,

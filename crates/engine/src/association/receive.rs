@@ -35,7 +35,7 @@ pub(super) struct Arrival<'a> {
     pub rest: &'a [u8],
     /// What is known of the authenticity of the chunk under work.
     pub authenticity: Authenticity,
-    /// It was in a DTLS chunk.
+    /// It came in a DTLS chunk.
     pub protected: bool,
     /// What the IP header says of congestion.
     pub ecn: Ecn,
