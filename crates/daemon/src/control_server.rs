@@ -162,7 +162,7 @@ impl ControlServer {
         self.connections.keys().copied().filter(|id| self.is_redirector(*id)).collect()
     }
 
-    /// Whether it tells the kernel what it is told.
+    /// Whether a redirector is at the other end of this control connection.
     pub(crate) fn is_redirector(&self, control: u64) -> bool {
         let role = self.connections.get(&control).and_then(|connection| connection.role);
         role == Some(Role::Redirector)

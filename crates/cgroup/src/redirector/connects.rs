@@ -18,8 +18,6 @@ const MAX_TRIES: u32 = 20;
 const MOST_UNROUTED: Duration = Duration::from_secs(127);
 /// Pause between two looks for a route that has gone.
 const LOOK: Duration = Duration::from_millis(200);
-/// How much longer than for its first answer a stack is waited for.
-const MOST_SILENCE: u32 = 30;
 /// When a refusal is repeated: the kernel does not believe an ICMP error while the program is still inside
 /// its system call. Each is ignored that finds its socket failed already.
 const REPEAT: [Duration; 3] =
@@ -302,7 +300,7 @@ impl Redirector {
     /// Time goes on for connects that wait.
     pub(super) fn handle_limits(&mut self, now: Instant) -> Result<(), Error> {
         let asked = self.datagrams.deadline().is_some_and(|until| until <= now);
-        if asked || self.connections.is_overdue(now) {
+        if asked || self.silent_since.is_some() || self.connections.is_overdue(now) {
             self.on_silence(now)?;
         }
         for id in self.connections.due(now) {
@@ -325,7 +323,7 @@ impl Redirector {
             );
         }
         let since = *self.silent_since.get_or_insert(now);
-        let limit = since + MOST_SILENCE * self.options.answer_limit;
+        let limit = since + self.options.longest_silence();
         if now >= limit {
             return Err(Error::StackLost("the stack does not answer".to_owned()));
         }

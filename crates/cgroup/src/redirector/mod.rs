@@ -73,6 +73,13 @@ pub struct Options {
     pub notice: fn(&str),
 }
 
+impl Options {
+    /// After so long a stack that owes an answer counts as dead, also if nobody waits for it any more.
+    fn longest_silence(&self) -> Duration {
+        30 * self.answer_limit
+    }
+}
+
 /// Why a cgroup is served no longer, or not at all. Its programs use plain TCP.
 #[derive(Debug)]
 pub enum Error {
@@ -296,6 +303,7 @@ impl Redirector {
             self.datagrams.deadline(),
             self.ways.deadline(),
             self.networks.deadline(),
+            self.silent_since.map(|since| since + self.options.longest_silence()),
         ];
         let next = phases.chain(refusals).chain(others.into_iter().flatten()).min();
         // The poll counts whole milliseconds.

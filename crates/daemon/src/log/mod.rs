@@ -57,7 +57,7 @@ pub enum Subsystem {
     Stack,
     /// Launchers and tools at the control socket, rules and settings.
     Control,
-    /// Base with peers.
+    /// Associations with peers.
     Association,
     /// Their paths.
     Path,

@@ -141,7 +141,9 @@ fn finished(plan: &Plan, results: &[PathBuf]) -> Result<Vec<Record>, Failure> {
         let records =
             merge(std::slice::from_ref(result)).map_err(|e| Failure::new(e.to_string()))?;
         for record in records.into_iter().filter(|record| record.scenario == plan.name) {
-            found.insert(record.point.clone(), record);
+            // Journals of older versions do not tell; each of their runs is another.
+            let key = if record.point.is_empty() { &record.id } else { &record.point };
+            found.insert(key.clone(), record);
         }
     }
     let records: Vec<Record> =
