@@ -352,6 +352,28 @@ fn programs_have_plain_tcp_soon_after_their_stack_hangs() {
     assert!(notes.contains("programs use plain TCP until it does"), "{notes}");
 }
 
+/// Also when the only connect that has shown it was given up long before.
+#[test]
+fn a_stack_that_hangs_for_half_a_minute_counts_as_dead() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let stack = group.stack().to_string();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &stack]).status().expect("kill").success());
+    };
+    signal("-STOP");
+    let url = format!("http://{}:8080/small", site.server());
+    let done = group.through(&site, "curl", &["-sS", "-m", "3", "-o", "/dev/null", &url]);
+    assert_eq!(done.code, Some(28), "{done:?}");
+    assert!(!group.links().is_empty(), "it has ended at once");
+    sleep(Duration::from_secs(25));
+    wait_for("the end of attach", || group.links().is_empty());
+    signal("-KILL");
+    let notes = group.wait(&site, Host::Left);
+    assert!(notes.contains("the stack does not answer; programs use plain TCP\n"), "{notes}");
+}
+
 #[test]
 fn without_a_stack_nothing_stays_attached() {
     let site = web_site();
