@@ -2,6 +2,7 @@
 
 mod bench;
 mod cgroup;
+mod cgroup_containers;
 mod cgroup_datagrams;
 mod cgroup_servers;
 mod clients;
