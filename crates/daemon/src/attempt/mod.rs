@@ -104,6 +104,8 @@ pub(crate) struct Attempt {
     begun: Instant,
     /// Plain TCP was tried beside SCTP from the start.
     raced: bool,
+    /// The service hears of plain TCP beside SCTP only once it is used.
+    quiet: bool,
     /// Before these times the silence of the peer means nothing: for TCP to be tried beside SCTP, and
     /// for SCTP to be given up.
     patience: (Instant, Instant),
@@ -124,6 +126,7 @@ impl Attempt {
             tcp: Tcp::NotStarted,
             begun: now,
             raced: false,
+            quiet: false,
             patience: (now, now),
             fallback: None,
             routed_until: None,

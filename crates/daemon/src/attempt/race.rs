@@ -14,7 +14,7 @@ use crate::socket::Socket;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Transport;
-use manypath_engine::{AssociationId, Duration};
+use manypath_engine::{AssociationId, Duration, Instant};
 use mio::event::Event;
 use std::io;
 use std::net::SocketAddr;
@@ -23,16 +23,33 @@ use std::os::fd::OwnedFd;
 /// How much longer than TCP a host of which nothing is known may take to answer an INIT: a process answers there instead of
 /// the kernel. A sixth of the time that TCP took, so that the program is connected within another quarter, or 8 ms if that is
 /// more. Each such host in a row halves the grace of the next ones: most hosts have no manypath, and a web page may name
-/// dozens of them at once. A host that answers restores it.
+/// dozens of them at once. A host that answers restores it. The services of the first
+/// ones within a second do not hear of a connection that SCTP carries; of many hosts few have manypath.
 #[derive(Debug, Default)]
 pub(crate) struct Grace {
     late_in_a_row: u32,
+    /// When the first one of the hosts of this second was asked, and how many were.
+    asked: Option<(Instant, u32)>,
 }
 
 impl Grace {
+    const QUIET_HOSTS: u32 = 2;
+    const SECOND: Duration = Duration::from_secs(1);
     const PART: u32 = 6;
     const SHORT_WAY: Duration = Duration::from_millis(8);
     const MIN: Duration = Duration::from_millis(2);
+
+    /// Whether the service need not hear yet of a connect that begins. Otherwise the kernel completes the handshake by itself:
+    /// what a later answer takes, a server adds to the least round trip of the connection. It takes the answer to its tail
+    /// loss probe for one to an earlier packet then (RFC 8985 section 6.2), and repairs what a queue has cut off after a
+    /// timeout only.
+    fn is_quiet(&mut self, now: Instant, new_host: bool) -> bool {
+        let recent = self.asked.filter(|(since, _)| now.since(*since) < Self::SECOND);
+        let (since, hosts) = recent.unwrap_or((now, 0));
+        let hosts = hosts + u32::from(new_host);
+        self.asked = Some((since, hosts));
+        hosts <= Self::QUIET_HOSTS
+    }
 
     /// After TCP has taken `tcp` to connect.
     fn after(&self, tcp: Duration) -> Duration {
@@ -64,10 +81,10 @@ impl Attempts {
         if sctp_only(&attempt.options) {
             return;
         }
+        let Sctp::Opening { association, .. } = attempt.sctp else { return };
         attempt.raced = true;
-        if let Sctp::Opening { association, .. } = attempt.sctp
-            && let Some(after) = self.grace.copy_after()
-        {
+        attempt.quiet = self.grace.is_quiet(base.core.now, begins(base, association, attempt));
+        if let Some(after) = self.grace.copy_after() {
             base.core.after(after, Timer::InitCopy(association));
         }
         base.core.count("tcp_races");
@@ -93,12 +110,12 @@ impl Attempts {
         };
         let Sctp::Opening { association, .. } = attempt.sctp else { return };
         if matches!(attempt.tcp, Tcp::Connected(_) | Tcp::Failed(_)) {
-            let begun = attempt.begun;
+            let grace = self.grace.after(now.since(attempt.begun));
             // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
-            attempt.patience.1 = now + self.grace.after(now.since(begun));
+            attempt.patience.1 = now + grace;
             base.core.timers.set(attempt.patience.1, Timer::Fallback(id));
             // Further connects to the same host say nothing of others.
-            if base.get(&association).is_some_and(|one| one.begun == begun) {
+            if begins(base, association, attempt) {
                 self.grace.note_late();
             }
         }
@@ -126,7 +143,7 @@ impl Attempts {
             return;
         }
         let token = Source::Far(id.0).token();
-        let (open, quietly) = (attempt.open, attempt.raced);
+        let (open, quietly) = (attempt.open, attempt.quiet);
         let socket = connect_from(open.source, open.destination, quietly)
             .and_then(|fd| Socket::to_another_host(fd, &base.core.registry, token));
         attempt.tcp = match socket {
@@ -231,6 +248,11 @@ fn connect_from(source: Option<SocketAddr>, to: SocketAddr, quietly: bool) -> io
         }
         result => result,
     }
+}
+
+/// Whether this connect is the one for which the association was begun.
+fn begins(base: &Base, association: AssociationId, attempt: &Attempt) -> bool {
+    base.get(&association).is_some_and(|one| one.begun == attempt.begun)
 }
 
 fn errno(error: &io::Error) -> i32 {
