@@ -23,8 +23,8 @@ use std::os::fd::OwnedFd;
 /// How much longer than TCP a host of which nothing is known may take to answer an INIT: a process answers there instead of
 /// the kernel. A sixth of the time that TCP took, so that the program is connected within another quarter, or 8 ms if that is
 /// more. Each such host in a row halves the grace of the next ones: most hosts have no manypath, and a web page may name
-/// dozens of them at once. A host that answers restores it. The services of the first
-/// ones within a second do not hear of a connection that SCTP carries; of many hosts few have manypath.
+/// dozens of them at once. A host that answers restores it. The service of the first one within a second does not hear of
+/// a connection that SCTP carries.
 #[derive(Debug, Default)]
 pub(crate) struct Grace {
     late_in_a_row: u32,
@@ -33,7 +33,6 @@ pub(crate) struct Grace {
 }
 
 impl Grace {
-    const QUIET_HOSTS: u32 = 2;
     const SECOND: Duration = Duration::from_secs(1);
     const PART: u32 = 6;
     const SHORT_WAY: Duration = Duration::from_millis(8);
@@ -48,7 +47,7 @@ impl Grace {
         let (since, hosts) = recent.unwrap_or((now, 0));
         let hosts = hosts + u32::from(new_host);
         self.asked = Some((since, hosts));
-        hosts <= Self::QUIET_HOSTS
+        hosts <= 1
     }
 
     /// After TCP has taken `tcp` to connect.
