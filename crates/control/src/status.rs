@@ -379,6 +379,9 @@ pub enum FallbackReason {
     /// The destination's port is below 1024, and nobody answers at the UDP port that proves that the peer may
     /// answer for it.
     UnprovenPort,
+    /// Many hosts of which nothing was known were asked at once, as for a web page: the kernel connects to this one, and
+    /// its answer tells whether the next connection is carried.
+    OneOfMany,
 }
 
 impl FallbackReason {
@@ -402,6 +405,7 @@ impl FallbackReason {
             Self::NoDatagrams => "no-datagrams",
             Self::NothingToGain => "nothing-to-gain",
             Self::UnprovenPort => "unproven-port",
+            Self::OneOfMany => "one-of-many",
         }
     }
 }
@@ -427,6 +431,7 @@ impl fmt::Display for FallbackReason {
                 "a single short path leads to the peer: SCTP has nothing to gain"
             }
             Self::UnprovenPort => "no manypath of root answers there, which ports below 1024 need",
+            Self::OneOfMany => "one of many new hosts at once: the next connection waits for it",
         })
     }
 }

@@ -13,8 +13,11 @@ pub const VERSION: u32 = 12;
 pub const OLDEST: u32 = VERSION - 1;
 
 /// Values that came with a version, and what readers before it are told in their place.
-const LATER_WORDS: &[(u32, &str, &str)] =
-    &[(12, "unproven-port", "refused"), (12, "shared-bottleneck", "congestion-window")];
+const LATER_WORDS: &[(u32, &str, &str)] = &[
+    (12, "unproven-port", "refused"),
+    (12, "one-of-many", "remembered"),
+    (12, "shared-bottleneck", "congestion-window"),
+];
 
 /// Whether the other side can be spoken to in its own version.
 #[must_use]

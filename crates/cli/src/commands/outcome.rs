@@ -160,6 +160,11 @@ fn why(reason: &str, destination: SocketAddr) -> String {
         Ok(FallbackReason::NothingToGain) => {
             format!("a single short path leads to {peer}: SCTP has nothing to gain")
         }
+        Ok(FallbackReason::OneOfMany) => {
+            format!(
+                "{peer} was one of many new hosts at once; later connections to it may be carried"
+            )
+        }
         Ok(FallbackReason::UnprovenPort) => {
             format!("{peer} has no manypath of root, which port {port} needs")
         }

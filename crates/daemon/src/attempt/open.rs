@@ -112,6 +112,16 @@ impl Attempts {
             return Err(reason);
         }
         let (association, flow) = self.carrier_for(base, &open, &options)?;
+        let trusted =
+            base.core.config.peer_cache && self.peers.is_carried(base.core.now, destination);
+        // A port of the program's own only its own socket can have.
+        let has_port = open.source.is_some_and(|source| source.port() != 0);
+        let may_race = base.core.config.tcp_race
+            && !(trusted || has_port || sctp_only(&options) || is_met(base, association));
+        if may_race && !base.is_direct(association) && self.grace.is_crowd(base.core.now) {
+            base.reset_flow(association, flow);
+            return Err(FallbackReason::OneOfMany);
+        }
         base.treat(association, flow, &options);
         let id = AttemptId(base.core.next_id());
         let received = base.core.packets_received(association);
@@ -121,16 +131,12 @@ impl Attempts {
         self.all.insert(id, attempt);
         base.set_flow_use(association, flow, FlowUse::Attempt(id));
         base.core.control.remember(client, id);
-        let trusted =
-            base.core.config.peer_cache && self.peers.is_carried(base.core.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(base, id, association, alone);
         super::aside::await_answer(base, association, &options);
         // The launcher goes on while TCP begins.
         self.tell_pending_soon(base, id);
-        // A port of the program's own only its own socket can have.
-        let has_port = open.source.is_some_and(|source| source.port() != 0);
-        if base.core.config.tcp_race && !trusted && !has_port && !is_met(base, association) {
+        if may_race {
             self.race(base, id);
         }
         Ok(())
@@ -326,7 +332,7 @@ pub(super) fn errno_of(reason: FallbackReason) -> i32 {
         }
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
-        R::AssociationLost | R::Busy | R::NothingToGain => libc::EHOSTUNREACH,
+        R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => libc::EHOSTUNREACH,
         R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
     }
 }

@@ -33,6 +33,7 @@ pub(crate) struct Grace {
 }
 
 impl Grace {
+    const CROWD: u32 = 8;
     const SECOND: Duration = Duration::from_secs(1);
     const PART: u32 = 6;
     const SHORT_WAY: Duration = Duration::from_millis(8);
@@ -43,11 +44,20 @@ impl Grace {
     /// loss probe for one to an earlier packet then (RFC 8985 section 6.2), and repairs what a queue has cut off after a
     /// timeout only.
     fn is_quiet(&mut self, now: Instant, new_host: bool) -> bool {
-        let recent = self.asked.filter(|(since, _)| now.since(*since) < Self::SECOND);
-        let (since, hosts) = recent.unwrap_or((now, 0));
+        let (since, hosts) = self.asked_lately(now).unwrap_or((now, 0));
         let hosts = hosts + u32::from(new_host);
         self.asked = Some((since, hosts));
         hosts <= 1
+    }
+
+    /// Whether so many hosts are asked at once that the kernel had better connect to further ones: a web page has dozens of
+    /// them, and most have no manypath. Their answers are heard all the same.
+    pub(super) fn is_crowd(&self, now: Instant) -> bool {
+        self.asked_lately(now).is_some_and(|(_, hosts)| hosts >= Self::CROWD)
+    }
+
+    fn asked_lately(&self, now: Instant) -> Option<(Instant, u32)> {
+        self.asked.filter(|(since, _)| now.since(*since) < Self::SECOND)
     }
 
     /// After TCP has taken `tcp` to connect.
@@ -69,7 +79,7 @@ impl Grace {
     }
 
     pub(crate) const fn note_answer(&mut self) {
-        self.late_in_a_row = 0;
+        (self.late_in_a_row, self.asked) = (0, None);
     }
 }
 
@@ -77,9 +87,6 @@ impl Attempts {
     /// Tries plain TCP from the start: nobody knows whether the host has manypath.
     pub(super) fn race(&mut self, base: &mut Base, id: AttemptId) {
         let Some(attempt) = self.all.get_mut(&id) else { return };
-        if sctp_only(&attempt.options) {
-            return;
-        }
         let Sctp::Opening { association, .. } = attempt.sctp else { return };
         attempt.raced = true;
         attempt.quiet = self.grace.is_quiet(base.core.now, begins(base, association, attempt));

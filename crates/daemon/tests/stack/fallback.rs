@@ -8,7 +8,7 @@ use manypath_daemon::DEFAULT_UDP_PORT;
 use manypath_engine::Config;
 use manypath_flow::{ADAPTATION, SCTP_PORT};
 use manypath_net::UdpPort;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 /// What a busy machine may add: less than lies between the timeout of a new peer, 300 ms, and of a known one, 900 ms.
@@ -233,6 +233,35 @@ fn heard_at_once() -> Option<[bool; 3]> {
 fn of_many_silent_hosts_that_are_asked_at_once_others_than_the_first_hear_of_tcp_from_the_kernel() {
     let heard = (0..100).find_map(|_| heard_at_once());
     assert_eq!(heard, Some([false, true, true]));
+}
+
+#[test]
+fn of_a_crowd_of_unknown_hosts_the_ninth_is_left_to_the_kernel_and_carried_the_next_time() {
+    let networks: [Network; 5] = std::array::from_fn(|_| Network::new());
+    let hosts: Vec<_> = networks.iter().flat_map(|one| one.server()).take(9).collect();
+    let silent = |addr: &IpAddr| UdpSocket::bind((*addr, DEFAULT_UDP_PORT)).unwrap();
+    let _silent: Vec<_> = hosts[..8].iter().map(silent).collect();
+    let services: Vec<_> = hosts.iter().map(|addr| service(*addr, echo)).collect();
+    let _server = Host::start(networks[4].server_config(&services[8..]));
+    let mut client = VirtualHost::new(racing(networks[0]));
+    (1..).zip(&services).for_each(|(id, service)| client.open(id, *service));
+    let mut expected: Vec<_> = (1..=8).map(|id| Reply::Pending { id }).collect();
+    expected.push(Reply::Direct { id: 9, reason: FallbackReason::OneOfMany });
+    let mut replies = client.replies(0);
+    replies.retain(|reply| !matches!(reply, Reply::Accepted { .. }));
+    assert_eq!(replies, expected);
+    let begun = std::time::Instant::now();
+    let carried = |reply: &Reply| {
+        matches!(reply, Reply::Accepted { id: 100.., transport: Transport::Sctp, .. })
+    };
+    for id in 100.. {
+        client.open(id, services[8]);
+        std::thread::sleep(Duration::from_millis(10));
+        if client.replies(1).iter().any(carried) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "its answer is not heard");
+    }
 }
 
 /// Plain TCP from its port needs its own socket.
