@@ -16,7 +16,6 @@ const FIELDS: &[(&str, usize)] = &[
     ("cli::ReportJson", 21),
     ("control::PathStatus", 35),
     ("daemon::StackConfig", 56),
-    ("engine::Association", 30),
     ("engine::Bbr", 26),
     ("engine::Config", 82),
     ("engine::Flight", 24),
@@ -32,7 +31,7 @@ const FIELDS: &[(&str, usize)] = &[
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 102),
     ("daemon::Stack", 91),
-    ("engine::Association", 331),
+    ("engine::Association", 261),
     ("engine::Bbr", 78),
     ("engine::Endpoint", 126),
     ("engine::Path", 201),

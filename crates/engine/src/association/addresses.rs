@@ -7,7 +7,6 @@ use super::tcb::Association;
 use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathAddr, PathId, PathState, pairing};
-use crate::time::Duration;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,21 +21,21 @@ impl Association {
         told: Option<u8>,
     ) {
         let agreed = may_change_addresses(cx.config, peer)
-            && (self.is_authenticating() || self.key_agreement().is_some());
-        let mut own = pairing::announced(&self.handshake, &self.told_locals(cx, told));
+            && (self.security.is_authenticating() || self.security.key_agreement().is_some());
+        let mut own = pairing::announced(&self.handshake.path, &self.told_locals(cx, told));
         if own.is_empty() {
-            own.push(self.handshake.local.ip());
+            own.push(self.handshake.path.local.ip());
         }
-        let untold = |address: &IpAddr| !cx.may_tell(*address, &self.handshake);
+        let untold = |address: &IpAddr| !cx.may_tell(*address, &self.handshake.path);
         let untold: Vec<_> = own.iter().copied().filter(untold).collect();
         // One alone is not listed.
         let told = own.len() > untold.len() + 1;
-        let (ours, peers) = (self.local_tsn, peer.initial_tsn);
+        let (ours, peers) = (self.handshake.local_tsn, peer.initial_tsn);
         let mut changes = AddressChanges::new(own, told, ours, peers);
-        let known = self.handshake.local.ip();
+        let known = self.handshake.path.local.ip();
         changes.realm = cx.realm_of(known);
         changes.untold = untold.into_iter().map(|address| (address, address == known)).collect();
-        changes.translated = pairing::is_translated(&self.handshake, &peer.addresses);
+        changes.translated = pairing::is_translated(&self.handshake.path, &peer.addresses);
         self.addresses = agreed.then(|| Box::new(changes));
     }
 
@@ -47,12 +46,12 @@ impl Association {
         cx: &Context<'a>,
         told: Option<u8>,
     ) -> Cow<'a, [LocalAddress]> {
-        let locals = cx.own_locals(cx.realm_of(self.handshake.local.ip()));
+        let locals = cx.own_locals(cx.realm_of(self.handshake.path.local.ip()));
         let Some(count) = told else { return locals };
-        let mut told = cx.announced(&self.handshake);
+        let mut told = cx.announced(&self.handshake.path);
         told.truncate(count.into());
-        told.push(self.handshake.local.ip());
-        let used = |ip| told.contains(&ip) || !cx.may_tell(ip, &self.handshake);
+        told.push(self.handshake.path.local.ip());
+        let used = |ip| told.contains(&ip) || !cx.may_tell(ip, &self.handshake.path);
         locals.iter().filter(|local| used(local.addr.ip())).copied().collect()
     }
 
@@ -135,7 +134,7 @@ impl Association {
             for remote in pairing::by_nearness(local, &self.peer_addresses) {
                 let remote = SocketAddr::new(remote, anchor.remote.port());
                 let pair = PathAddr { local: local.addr, remote };
-                pairs.push(pairing::like_handshake(pair, &self.handshake));
+                pairs.push(pairing::like_handshake(pair, &self.handshake.path));
             }
         }
         let add = |pair| self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
@@ -187,9 +186,9 @@ impl Association {
             self.paths.remove(*id, heir);
         }
         if let Some(path) = self.paths.iter().next()
-            && self.paths.by_addr(&self.handshake).is_none()
+            && self.paths.by_addr(&self.handshake.path).is_none()
         {
-            self.handshake = path.addr();
+            self.handshake.path = path.addr();
         }
     }
 
@@ -223,11 +222,6 @@ impl Association {
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
         path.probe_now();
         true
-    }
-
-    /// The user wants other bounds of the RTO on all paths, those to come too.
-    pub(crate) fn set_rto(&mut self, initial: Duration, bounds: (Duration, Duration)) {
-        self.paths.set_rto(initial, bounds);
     }
 
     /// The confirmed path to `remote` that is used before others.

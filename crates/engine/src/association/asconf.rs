@@ -263,7 +263,8 @@ impl Association {
         if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
             return Err(AddressError::UnknownAddress);
         }
-        let untold = changes.is_untold(address) || added && !cx.may_tell(address, &self.handshake);
+        let untold =
+            changes.is_untold(address) || added && !cx.may_tell(address, &self.handshake.path);
         let request = Request { change, address, untold };
         changes.check(request)?;
         Ok(request)
@@ -315,7 +316,7 @@ impl Association {
     /// Makes an ASCONF of what waits, unless one is under way (rule A3).
     pub(super) fn start_asconf(&mut self, cx: &Context<'_>) {
         // "MUST NOT be used unless DTLS chunk handling is enabled in both directions" (draft section 3.2).
-        if self.key_agreement().is_some() && !self.is_protected() {
+        if self.security.key_agreement().is_some() && !self.security.is_protected() {
             return;
         }
         self.introduce_untold();
@@ -431,7 +432,7 @@ impl Association {
         running: Running,
         ack: &AsconfAck<'_>,
     ) {
-        self.error_count = 0;
+        self.errors.clear();
         self.sample(cx, running.path, running.retry.round_trip(cx.now));
         if let Some(path) = self.paths.get_mut(running.path) {
             path.clear_errors();

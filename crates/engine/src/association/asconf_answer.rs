@@ -219,7 +219,8 @@ impl Association {
     ) -> Result<(), Objection> {
         let wildcard = address.is_unspecified();
         let address = if wildcard { addr.remote.ip() } else { address };
-        if !cx.config.accept_address_changes || !pairing::acceptable(&self.handshake, address) {
+        if !cx.config.accept_address_changes || !pairing::acceptable(&self.handshake.path, address)
+        {
             return Err(Objection::NotAllowed);
         }
         if self.peer_addresses.contains(&address) {

@@ -2,15 +2,17 @@
 //! and what becomes of chunks that come without.
 
 use super::context::Context;
+use super::protection::Protection;
 use super::receive::Arrival;
 use super::tcb::Association;
 use crate::authentication::{Agreement, KeyError, Offer, Rejection, SharedKeys};
-use crate::event::{Event, KeyChange};
+use crate::event::{AssociationId, Event, KeyChange};
+use crate::protection::KeyOffer;
 use crate::status::Counters;
 use alloc::boxed::Box;
 use manypath_wire::cause::Cause;
-use manypath_wire::chunk::{Auth, Chunk, types};
-use manypath_wire::packet::{Cover, PacketWriter};
+use manypath_wire::chunk::{Auth, Chunk};
+use manypath_wire::packet::{CommonHeader, Cover, PacketWriter};
 
 /// What an association needs to authenticate chunks.
 #[derive(Debug)]
@@ -70,7 +72,22 @@ impl Rejection {
     }
 }
 
-impl Association {
+/// What protects the packets of an association.
+#[derive(Debug)]
+pub(crate) struct Security {
+    /// Present if chunks may have to be authenticated.
+    authentication: Option<Box<Authentication>>,
+    /// Present if packets may have to be protected.
+    pub(super) protection: Option<Box<Protection>>,
+}
+
+impl Security {
+    /// Nothing is known of the peer. `auth` and `keys` are what is said about authentication and key management.
+    pub(super) fn new(auth: Option<Offer>, keys: Option<KeyOffer>, shared: &SharedKeys) -> Self {
+        let authentication = auth.map(|own| Authentication::new(own, shared));
+        Self { authentication, protection: keys.map(Protection::new) }
+    }
+
     /// What we say about authentication.
     pub(crate) fn own_offer(&self) -> Option<&Offer> {
         self.authentication.as_ref().map(|authentication| &authentication.own)
@@ -104,11 +121,15 @@ impl Association {
 
     /// The peer's INIT or INIT ACK said `peer`.
     pub(super) fn agree_on_authentication(&mut self, peer: Option<&Offer>) {
-        let Some(authentication) = &mut self.authentication else { return };
-        authentication.agreement = peer.and_then(|peer| Agreement::new(&authentication.own, peer));
-        let data = if self.sender.is_interleaving() { types::I_DATA } else { types::DATA };
-        let auth = self.auth_len(data);
-        self.sender.leave_room(auth);
+        if let Some(authentication) = &mut self.authentication {
+            let own = &authentication.own;
+            authentication.agreement = peer.and_then(|peer| Agreement::new(own, peer));
+        }
+    }
+
+    /// Whether chunks may have to be authenticated.
+    pub(super) fn offers_authentication(&self) -> bool {
+        self.authentication.is_some()
     }
 
     /// Bytes of the AUTH chunk that chunks of this type need in front of them in packets to the peer.
@@ -127,25 +148,28 @@ impl Association {
     }
 
     /// Tells the user if authentication was wanted and is not possible.
-    pub(super) fn announce_authentication(&self, cx: &mut Context<'_>) {
+    pub(super) fn announce_authentication(&self, cx: &mut Context<'_>, id: AssociationId) {
         if let Some(authentication) = &self.authentication
             && authentication.agreement.is_none()
             && self.key_agreement().is_none()
         {
             let key = authentication.keys.active();
             let change = KeyChange::NoAuthentication;
-            cx.emit(self.id, Event::Authentication { change, key });
+            cx.emit(id, Event::Authentication { change, key });
         }
     }
 
     /// A packet to the peer without chunks. What the peer wants to be authenticated goes behind an
     /// AUTH chunk.
-    pub(super) fn begin_packet<'b>(&self, buffer: &'b mut [u8]) -> PacketWriter<'b> {
-        let buffer = match self.begin_record(buffer) {
-            Ok(packet) => return packet,
-            Err(buffer) => buffer,
-        };
-        let mut packet = PacketWriter::new(buffer, self.header());
+    pub(super) fn begin_packet<'b>(
+        &self,
+        buffer: &'b mut [u8],
+        header: CommonHeader,
+    ) -> PacketWriter<'b> {
+        if self.protection.as_ref().is_some_and(|it| it.keys.sealing().is_some()) {
+            return PacketWriter::for_record(buffer, header);
+        }
+        let mut packet = PacketWriter::new(buffer, header);
         if let Some(cover) = self.authentication.as_ref().and_then(|it| it.cover()) {
             packet.cover(cover);
         }
@@ -160,75 +184,18 @@ impl Association {
         {
             packet.set_hmac(at, code.as_bytes());
         }
-        self.statistics.on_packet_sent(&packet);
-        if packet.is_record() { self.complete_record(packet) } else { packet.finish() }
+        match &mut self.protection {
+            Some(protection) if packet.is_record() => {
+                packet.finish_record(|record| protection.keys.seal(record))
+            }
+            Some(_) | None => packet.finish(),
+        }
     }
 
     /// Bytes that the peer's answer to a chunk may need beyond that chunk's own size.
     pub(super) fn auth_len_of_answer(&self, type_byte: u8) -> usize {
         let longest = Auth::HEADER_LEN + Cover::MAX_HMAC_LEN;
         if self.demands(type_byte) { longest } else { 0 }
-    }
-
-    /// Whether `chunk` may be processed, as far as authentication is concerned.
-    pub(super) fn admit(
-        &mut self,
-        cx: &mut Context<'_>,
-        arrival: &mut Arrival<'_>,
-        chunk: &Chunk<'_>,
-    ) -> Admission {
-        let is_asconf = || matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
-        if self.key_agreement().is_some()
-            && is_asconf()
-            && !(arrival.protected && self.is_protected())
-        {
-            cx.counters.unauthenticated_chunks += 1;
-            return Admission::Stop;
-        }
-        if !self.is_authenticating() {
-            return Admission::Process;
-        }
-        if let Chunk::Auth(auth) = chunk {
-            return self.handle_auth(cx, arrival, auth);
-        }
-        if arrival.authenticity == Authenticity::Good || !self.demands(chunk.type_byte()) {
-            return Admission::Process;
-        }
-        cx.counters.unauthenticated_chunks += 1;
-        // "silently discard this chunk and the rest of the packet" (RFC 5061 section 5.2 rule D5).
-        if is_asconf() { Admission::Stop } else { Admission::Skip }
-    }
-
-    /// AUTH (section 6.3). All that it covers is dropped if it is not good.
-    fn handle_auth(
-        &mut self,
-        cx: &mut Context<'_>,
-        arrival: &mut Arrival<'_>,
-        auth: &Auth<'_>,
-    ) -> Admission {
-        let checked = match arrival.authenticity {
-            Authenticity::None => self.check_auth(auth, arrival.rest),
-            Authenticity::Expected => Some(Ok(())),
-            Authenticity::Good => {
-                cx.counters.repeated_auth += 1;
-                return Admission::Stop;
-            }
-        };
-        match checked {
-            Some(Ok(())) => {
-                arrival.authenticity = Authenticity::Good;
-                self.note_key(cx, auth.key);
-                Admission::Skip
-            }
-            Some(Err(rejection)) => {
-                rejection.count(cx.counters);
-                if let Rejection::UnsupportedHmac(id) = rejection {
-                    self.report(cx, arrival.via, &Cause::UnsupportedHmac(id));
-                }
-                Admission::Stop
-            }
-            None => Admission::Stop,
-        }
     }
 
     /// Checks `auth`, where `rest` is the packet from it on. None if nothing was agreed on.
@@ -241,11 +208,11 @@ impl Association {
         Some(agreement.as_mut()?.check(keys, auth, rest))
     }
 
-    fn note_key(&mut self, cx: &mut Context<'_>, key: u16) {
+    fn note_key(&mut self, cx: &mut Context<'_>, id: AssociationId, key: u16) {
         let Some(authentication) = &mut self.authentication else { return };
         if core::mem::replace(&mut authentication.peer_key, key) != key {
             let change = KeyChange::New;
-            cx.emit(self.id, Event::Authentication { change, key });
+            cx.emit(id, Event::Authentication { change, key });
         }
     }
 
@@ -267,11 +234,12 @@ impl Association {
     pub(crate) fn deactivate_key(
         &mut self,
         cx: &mut Context<'_>,
+        id: AssociationId,
         number: u16,
     ) -> Result<(), KeyError> {
         self.change_keys(number, |keys| keys.deactivate(number))?;
         let change = KeyChange::Free;
-        cx.emit(self.id, Event::Authentication { change, key: number });
+        cx.emit(id, Event::Authentication { change, key: number });
         Ok(())
     }
 
@@ -295,5 +263,68 @@ impl Association {
 
     fn agreement(&self) -> Option<&Agreement> {
         self.authentication.as_ref()?.agreement.as_ref()
+    }
+}
+
+impl Association {
+    /// Whether `chunk` may be processed, as far as authentication is concerned.
+    pub(super) fn admit(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &mut Arrival<'_>,
+        chunk: &Chunk<'_>,
+    ) -> Admission {
+        let is_asconf = || matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
+        if self.security.key_agreement().is_some()
+            && is_asconf()
+            && !(arrival.protected && self.security.is_protected())
+        {
+            cx.counters.unauthenticated_chunks += 1;
+            return Admission::Stop;
+        }
+        if !self.security.is_authenticating() {
+            return Admission::Process;
+        }
+        if let Chunk::Auth(auth) = chunk {
+            return self.handle_auth(cx, arrival, auth);
+        }
+        if arrival.authenticity == Authenticity::Good || !self.security.demands(chunk.type_byte()) {
+            return Admission::Process;
+        }
+        cx.counters.unauthenticated_chunks += 1;
+        // "silently discard this chunk and the rest of the packet" (RFC 5061 section 5.2 rule D5).
+        if is_asconf() { Admission::Stop } else { Admission::Skip }
+    }
+
+    /// AUTH (section 6.3). All that it covers is dropped if it is not good.
+    fn handle_auth(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &mut Arrival<'_>,
+        auth: &Auth<'_>,
+    ) -> Admission {
+        let checked = match arrival.authenticity {
+            Authenticity::None => self.security.check_auth(auth, arrival.rest),
+            Authenticity::Expected => Some(Ok(())),
+            Authenticity::Good => {
+                cx.counters.repeated_auth += 1;
+                return Admission::Stop;
+            }
+        };
+        match checked {
+            Some(Ok(())) => {
+                arrival.authenticity = Authenticity::Good;
+                self.security.note_key(cx, self.id, auth.key);
+                Admission::Skip
+            }
+            Some(Err(rejection)) => {
+                rejection.count(cx.counters);
+                if let Rejection::UnsupportedHmac(id) = rejection {
+                    self.report(cx, arrival.via, &Cause::UnsupportedHmac(id));
+                }
+                Admission::Stop
+            }
+            None => Admission::Stop,
+        }
     }
 }

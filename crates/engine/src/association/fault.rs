@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
+use crate::config::Config;
 use crate::event::{CloseReason, Event};
 use crate::path::{MtuSearch, PathAddr, PathId, PathState};
 use crate::time::Duration;
@@ -18,27 +19,23 @@ impl Association {
         // Our own link is down, which says nothing about the peer.
         let Some(path) = self.paths.get_mut(id).filter(|path| !path.is_suspended()) else { return };
         if counts {
-            self.error_count += 1;
-            if self.error_count == 1 {
-                self.failing_since = cx.now;
-            }
+            self.errors.add(cx.now);
         }
         let state = path.on_error(cx.config);
         self.set_path_state(cx, id, state);
         self.drop_forgotten_port(id);
-        if self.error_count > self.most_errors(cx.config) && !self.is_patient(cx) {
+        if self.errors.are_too_many(cx.now, cx.config, self.patience(cx.config)) {
             self.give_up(cx, CloseReason::TooManyFailures);
         }
     }
 
-    /// Whether the peer may be silent for longer, however many errors there were.
-    fn is_patient(&self, cx: &Context<'_>) -> bool {
-        let patience = match self.sender.outstanding() {
-            0 => cx.config.idle_patience,
-            _ => cx.config.data_patience,
-        };
-        let wanted = self.state.sends_data() && self.max_retransmits.is_none();
-        wanted && cx.now.since(self.failing_since) < patience
+    /// How long the peer may be silent, however many errors there were.
+    fn patience(&self, config: &Config) -> Duration {
+        match self.sender.outstanding() {
+            _ if !self.state.sends_data() => Duration::ZERO,
+            0 => config.idle_patience,
+            _ => config.data_patience,
+        }
     }
 
     /// Looks for paths that are silent while others are not.

@@ -87,7 +87,7 @@ impl Association {
         };
         self.paths.verify(remote);
         self.sample(cx, id, Some(answer.round_trip));
-        self.error_count = 0;
+        self.errors.clear();
         self.note_policy_heard(id, info);
         self.note_heartbeat(cx, id, answer.full_sized);
         if !answer.full_sized && self.probe_with_full_size(id) {

@@ -62,7 +62,7 @@ impl Association {
         if path.is_active() {
             path.clear_errors();
         }
-        self.error_count = 0;
+        self.errors.clear();
         true
     }
 

@@ -1,6 +1,7 @@
 //! DTLS chunks of an association (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2): which packets leave as
 //! records, and what is done with records that arrive.
 
+use super::authentication::Security;
 use super::context::Context;
 use super::tcb::Association;
 use crate::protection::{KeyAgreement, KeyOffer, KeyUse, Keys, OpenError, ProtectionError, agree};
@@ -8,7 +9,7 @@ use crate::status::Counters;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use manypath_wire::chunk::{Chunk, Dtls, types};
-use manypath_wire::packet::{Packet, PacketWriter};
+use manypath_wire::packet::Packet;
 
 /// Records that are left for the end of an association when its key is nearly used up.
 const LAST_RECORDS: u64 = 4096;
@@ -20,7 +21,7 @@ pub(crate) struct Protection {
     own: KeyOffer,
     /// None until the peer has spoken, or if nothing could be agreed on.
     agreement: Option<KeyAgreement>,
-    keys: Keys,
+    pub(super) keys: Keys,
     /// Packets without protection are dropped.
     required: bool,
     /// Memory in which records are opened.
@@ -78,7 +79,7 @@ impl OpenError {
     }
 }
 
-impl Association {
+impl Security {
     /// What we say about key management.
     pub(crate) fn own_key_offer(&self) -> Option<&KeyOffer> {
         self.protection.as_ref().map(|protection| &protection.own)
@@ -118,29 +119,20 @@ impl Association {
         self.protection.as_ref().is_none_or(|it| !it.required && !it.keys.is_any())
     }
 
-    /// A packet of which the chunks become a record, if keys for that are there.
-    pub(super) fn begin_record<'b>(
-        &self,
-        buffer: &'b mut [u8],
-    ) -> Result<PacketWriter<'b>, &'b mut [u8]> {
-        match self.protection.as_ref().and_then(|protection| protection.keys.sealing()) {
-            Some(_) => Ok(PacketWriter::for_record(buffer, self.header())),
-            None => Err(buffer),
-        }
-    }
-
-    /// Makes the record of a packet that [`Self::begin_record`] has begun. Returns the packet's length.
-    pub(super) fn complete_record(&mut self, packet: PacketWriter<'_>) -> usize {
-        let Some(protection) = &mut self.protection else { return 0 };
-        packet.finish_record(|record| protection.keys.seal(record))
-    }
-
     /// Whether the key for sending is so much used that only the end of the association may use it.
     pub(super) fn is_key_used_up(&self) -> bool {
         let sealing = self.protection.as_ref().and_then(|protection| protection.keys.sealing());
         sealing.is_some_and(|key| key.left() <= LAST_RECORDS)
     }
 
+    /// What keys were used for.
+    pub(crate) fn key_use(&self) -> Option<KeyUse> {
+        let protection = self.protection.as_ref().filter(|it| it.agreement.is_some())?;
+        Some(protection.keys.usage(protection.required))
+    }
+}
+
+impl Association {
     /// Hands `packet` to `process` if it may come without protection, or else the packet that its record
     /// holds. `process` is told whether it was protected.
     pub(super) fn unwrap_packet(
@@ -149,7 +141,9 @@ impl Association {
         packet: Packet<'_>,
         process: impl FnOnce(&mut Self, &mut Context<'_>, Packet<'_>, bool),
     ) {
-        let Some(protection) = self.protection.as_mut().filter(|it| it.agreement.is_some()) else {
+        let Some(protection) =
+            self.security.protection.as_mut().filter(|it| it.agreement.is_some())
+        else {
             return process(self, cx, packet, false);
         };
         let dtls = match kind(&packet) {
@@ -177,15 +171,9 @@ impl Association {
             }
             Err(error) => error.count(cx.counters),
         }
-        if let Some(protection) = &mut self.protection {
+        if let Some(protection) = &mut self.security.protection {
             protection.opened = memory;
         }
-    }
-
-    /// What keys were used for.
-    pub(crate) fn key_use(&self) -> Option<KeyUse> {
-        let protection = self.protection.as_ref().filter(|it| it.agreement.is_some())?;
-        Some(protection.keys.usage(protection.required))
     }
 
     /// What protects the packets of an association that is established, if that was agreed on.
@@ -193,7 +181,7 @@ impl Association {
         if self.state.is_setting_up() {
             return Err(ProtectionError::NotEstablished);
         }
-        let agreed = self.protection.as_deref_mut().filter(|it| it.agreement.is_some());
+        let agreed = self.security.protection.as_deref_mut().filter(|it| it.agreement.is_some());
         agreed.ok_or(ProtectionError::NotAgreed)
     }
 }

@@ -83,7 +83,7 @@ impl Association {
         frame: (usize, Ecn),
         authenticity: Authenticity,
     ) {
-        if self.key_agreement().is_none() {
+        if self.security.key_agreement().is_none() {
             return self.process_packet(cx, (addr, packet, false), frame, authenticity);
         }
         self.unwrap_packet(cx, packet, |association, cx, packet, protected| {
@@ -289,7 +289,7 @@ impl Association {
     pub(super) fn after_sack(&mut self, cx: &mut Context<'_>, outcome: &crate::send::SackOutcome) {
         cx.counters.stale_sacks += u64::from(outcome.stale);
         if outcome.newly_acked {
-            self.error_count = 0;
+            self.errors.clear();
         }
         for id in outcome.acked_paths.iter() {
             self.path_acked(cx, id);
@@ -387,15 +387,15 @@ impl Association {
     /// Tells the user that there is something to read, once until the user has been told.
     fn announce_readable(&mut self, cx: &mut Context<'_>) {
         let readable = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_readable());
-        if readable && !self.readable_announced {
-            self.readable_announced = true;
+        if readable && !self.notices.readable_announced {
+            self.notices.readable_announced = true;
             cx.emit(self.id, Event::Readable);
         }
     }
 
     pub(super) fn announce_writable(&mut self, cx: &mut Context<'_>) {
-        if self.blocked.is_some_and(|wanted| self.sender.has_room(wanted)) {
-            self.blocked = None;
+        if self.notices.blocked.is_some_and(|wanted| self.sender.has_room(wanted)) {
+            self.notices.blocked = None;
             cx.emit(self.id, Event::Writable);
         }
         self.announce_dry(cx);
@@ -403,8 +403,8 @@ impl Association {
 
     /// Tells the user that everything has been delivered, if it waits for that.
     pub(super) fn announce_dry(&mut self, cx: &mut Context<'_>) {
-        if self.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
-            self.dry_wanted = false;
+        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
+            self.notices.dry_wanted = false;
             cx.emit(self.id, Event::SenderDry);
         }
     }

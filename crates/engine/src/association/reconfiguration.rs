@@ -8,12 +8,14 @@
 //! RTO. usrsctp (0.9.5) even repeats that answer for ever, unless further data arrive.
 
 use super::context::Context;
+use super::control::ControlQueue;
 use super::state::Retry;
-use super::tcb::Association;
-use crate::event::{Event, ReconfigurationOutcome, StreamDirection};
+use super::tcb::{Association, Errors};
+use crate::event::{AssociationId, Event, ReconfigurationOutcome, StreamDirection};
 use crate::path::PathId;
-use crate::send::Streams;
-use crate::time::Instant;
+use crate::recv::Receiver;
+use crate::send::{Sender, Streams};
+use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -92,6 +94,7 @@ struct Running {
     /// The RE-CONFIG.
     parameters: Vec<u8>,
     retry: Retry,
+    /// The one that it took last.
     path: PathId,
     /// The peer is about to do it.
     in_progress: bool,
@@ -161,16 +164,76 @@ impl Reconfiguration {
         }
         fits
     }
+
+    /// Writes the RE-CONFIG with requests that is due, to leave on path `id`.
+    pub(super) fn write(
+        &mut self,
+        now: Instant,
+        (id, rto): (PathId, Duration),
+        packet: &mut PacketWriter<'_>,
+    ) {
+        let Some(running) = &mut self.running else { return };
+        let parameters = Parameters::from_bytes(&running.parameters);
+        if packet.push(&Chunk::ReConfig(ReConfig { parameters })).is_ok() {
+            running.retry.on_send(now, rto);
+            running.path = id;
+        }
+    }
+}
+
+/// What the re-configuration of streams works on.
+pub(crate) struct Reconfiguring<'a> {
+    pub(super) id: AssociationId,
+    pub(super) reconfiguration: &'a mut Reconfiguration,
+    pub(super) sender: &'a mut Sender,
+    pub(super) receiver: &'a mut Receiver,
+    pub(super) control: &'a mut ControlQueue,
+    pub(super) errors: &'a mut Errors,
 }
 
 impl Association {
+    /// What re-configurations work on, once the peer is known.
+    pub(super) fn reconfiguring(&mut self) -> Option<Reconfiguring<'_>> {
+        Some(Reconfiguring {
+            id: self.id,
+            reconfiguration: &mut self.reconfiguration,
+            sender: &mut self.sender,
+            receiver: &mut self.peer.as_mut()?.receiver,
+            control: &mut self.control,
+            errors: &mut self.errors,
+        })
+    }
+
+    /// The same for a request of the user.
+    pub(crate) fn reconfigure(&mut self) -> Result<Reconfiguring<'_>, ReconfigurationError> {
+        let established = self.state.accepts_messages() && !self.state.is_setting_up();
+        let reconfiguring = self.reconfiguring().filter(|_| established);
+        reconfiguring.ok_or(ReconfigurationError::NotEstablished)
+    }
+
+    /// The Re-configuration Timer (section 5.1.1, rule H2).
+    pub(super) fn retry_reconfiguration(&mut self, cx: &mut Context<'_>) {
+        let Some(running) = &mut self.reconfiguration.running else { return };
+        if !self.state.sends_data() || !running.retry.expire(cx.now) {
+            return;
+        }
+        let (path, counts) = (running.path, !running.in_progress);
+        if let Some(path) = self.paths.get_mut(path).filter(|_| counts) {
+            path.back_off();
+        }
+        if counts {
+            self.path_error(cx, path, true);
+        }
+    }
+}
+
+impl Reconfiguring<'_> {
     /// The user wants streams to begin anew (`SCTP_RESET_STREAMS`); no streams mean all.
     pub(crate) fn reset_streams(
         &mut self,
         directions: &[StreamDirection],
         streams: &[StreamId],
     ) -> Result<(), ReconfigurationError> {
-        let Some(peer) = &self.peer else { return Err(ReconfigurationError::NotEstablished) };
         let mut requests = Vec::new();
         for direction in directions {
             let (count, request) = match direction {
@@ -180,7 +243,7 @@ impl Association {
                 }
                 StreamDirection::Incoming => {
                     let request = Request::Incoming { streams: streams.to_vec() };
-                    (peer.receiver.inbound_streams(), request)
+                    (self.receiver.inbound_streams(), request)
                 }
             };
             if streams.len() > MAX_NAMED || streams.iter().any(|stream| stream.0 >= count) {
@@ -204,8 +267,7 @@ impl Association {
         outgoing: u16,
         incoming: u16,
     ) -> Result<(), ReconfigurationError> {
-        let Some(peer) = &self.peer else { return Err(ReconfigurationError::NotEstablished) };
-        let (out, inb) = (self.sender.outbound_streams(), peer.receiver.inbound_streams());
+        let (out, inb) = (self.sender.outbound_streams(), self.receiver.inbound_streams());
         if out.checked_add(outgoing).is_none() || inb.checked_add(incoming).is_none() {
             return Err(ReconfigurationError::InvalidStreams);
         }
@@ -216,9 +278,6 @@ impl Association {
 
     fn request(&mut self, requests: Vec<Request>) -> Result<(), ReconfigurationError> {
         let state = &self.reconfiguration;
-        if !self.state.accepts_messages() || self.state.is_setting_up() {
-            return Err(ReconfigurationError::NotEstablished);
-        }
         if !state.agreed {
             return Err(ReconfigurationError::NotSupported);
         }
@@ -229,12 +288,12 @@ impl Association {
             return Err(ReconfigurationError::InProgress);
         }
         self.reconfiguration.queue(requests);
-        self.start_reconfiguration();
+        self.start();
         Ok(())
     }
 
     /// Sends the next request as soon as what was queued before it has arrived.
-    pub(super) fn start_reconfiguration(&mut self) {
+    pub(super) fn start(&mut self) {
         if self.reconfiguration.running.is_some() {
             return;
         }
@@ -258,14 +317,13 @@ impl Association {
 
     fn run(&mut self, requests: Vec<Request>) {
         let last_tsn = Tsn(self.sender.next_tsn().0.wrapping_sub(1));
-        let path = self.control_path();
         let state = &mut self.reconfiguration;
         let first = state.next_request;
         let requests: Vec<_> = (0..).map(|n| first.wrapping_add(n)).zip(requests).collect();
         state.next_request = first.wrapping_add(u32::try_from(requests.len()).unwrap_or(0));
         let last_received = state.expected.wrapping_sub(1);
         let parameters = encode(&requests, last_received, last_tsn);
-        let (retry, in_progress) = (Retry::new(), false);
+        let (retry, path, in_progress) = (Retry::new(), PathId(0), false);
         state.running = Some(Running { requests, parameters, retry, path, in_progress });
         self.await_association_reset();
     }
@@ -274,52 +332,20 @@ impl Association {
     /// after it began anew.
     fn await_association_reset(&mut self) {
         let awaited = self.reconfiguration.is_resetting_association();
-        if let Some(peer) = &mut self.peer {
-            peer.receiver.await_restart(awaited);
-        }
-    }
-
-    /// Appends the RE-CONFIG with requests that is due on path `id`.
-    pub(super) fn write_reconfiguration(
-        &mut self,
-        cx: &Context<'_>,
-        id: PathId,
-        packet: &mut PacketWriter<'_>,
-    ) {
-        if !self.reconfiguration.is_due() || self.control_path() != id {
-            return;
-        }
-        let rto = self.control_rto();
-        let Some(running) = &mut self.reconfiguration.running else { return };
-        let parameters = Parameters::from_bytes(&running.parameters);
-        if packet.push(&Chunk::ReConfig(ReConfig { parameters })).is_ok() {
-            running.retry.on_send(cx.now, rto);
-            running.path = id;
-        }
-    }
-
-    /// The Re-configuration Timer (section 5.1.1, rule H2).
-    pub(super) fn retry_reconfiguration(&mut self, cx: &mut Context<'_>) {
-        let Some(running) = &mut self.reconfiguration.running else { return };
-        if !self.state.sends_data() || !running.retry.expire(cx.now) {
-            return;
-        }
-        let (path, counts) = (running.path, !running.in_progress);
-        if let Some(path) = self.paths.get_mut(path).filter(|_| counts) {
-            path.back_off();
-        }
-        if counts {
-            self.path_error(cx, path, true);
-        }
+        self.receiver.await_restart(awaited);
     }
 
     /// A request of ours was answered.
-    pub(super) fn handle_response(&mut self, cx: &mut Context<'_>, response: &ReConfigResponse) {
-        let rto = self.control_rto();
+    pub(super) fn handle_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        response: &ReConfigResponse,
+        rto: Duration,
+    ) {
         let Some(running) = &mut self.reconfiguration.running else { return };
         let numbered = |(number, _): &(u32, Request)| *number == response.response;
         let Some(at) = running.requests.iter().position(numbered) else { return };
-        self.error_count = 0;
+        self.errors.clear();
         if response.result == ReConfigResult::IN_PROGRESS {
             running.in_progress = true;
             running.retry.wait(cx.now + rto);
@@ -344,7 +370,7 @@ impl Association {
         if state.running.as_ref().is_some_and(|running| running.requests.is_empty()) {
             state.running = None;
             self.sender.let_go();
-            self.start_reconfiguration();
+            self.start();
         }
     }
 
@@ -390,15 +416,15 @@ impl Association {
         next_tsns: Option<(Tsn, Tsn)>,
     ) {
         let performed = outcome == ReconfigurationOutcome::Performed;
-        let outcome = match (next_tsns, &mut self.peer) {
-            (Some((peers, own)), Some(peer)) if performed => {
+        let outcome = match next_tsns {
+            Some((peers, own)) if performed => {
                 self.sender.jump_to(own);
                 self.sender.reset_streams(&None);
-                peer.receiver.restart(peers);
+                self.receiver.restart(peers);
                 outcome
             }
-            (None, _) if performed => ReconfigurationOutcome::Failed,
-            _ => outcome,
+            None if performed => ReconfigurationOutcome::Failed,
+            Some(_) | None => outcome,
         };
         self.announce_association_reset(cx, outcome);
     }
@@ -408,16 +434,14 @@ impl Association {
         cx: &mut Context<'_>,
         outcome: ReconfigurationOutcome,
     ) {
-        let Some(peer) = &self.peer else { return };
-        let (local_tsn, peer_tsn) = (self.sender.next_tsn(), peer.receiver.next_tsn());
+        let (local_tsn, peer_tsn) = (self.sender.next_tsn(), self.receiver.next_tsn());
         cx.emit(self.id, Event::AssociationReset { outcome, local_tsn, peer_tsn });
     }
 
     /// Tells the user how many streams there are now.
     pub(super) fn announce_streams(&self, cx: &mut Context<'_>, outcome: ReconfigurationOutcome) {
-        let Some(peer) = &self.peer else { return };
         let outbound_streams = self.sender.outbound_streams();
-        let inbound_streams = peer.receiver.inbound_streams();
+        let inbound_streams = self.receiver.inbound_streams();
         cx.emit(self.id, Event::StreamsAdded { outcome, outbound_streams, inbound_streams });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::control::Control;
-use super::reconfiguration::{MAX_NAMED, Request, as_set};
+use super::reconfiguration::{MAX_NAMED, Reconfiguring, Request, as_set};
 use super::tcb::Association;
 use crate::event::{Event, ReconfigurationOutcome, StreamDirection};
 use crate::path::PathId;
@@ -36,54 +36,80 @@ impl Association {
             let cause = Cause::ProtocolViolation(b"RE-CONFIG with unsupported parameters");
             return self.report(cx, via, &cause);
         };
+        let rto = self.control_rto();
+        let Some(mut reconfiguring) = self.reconfiguring() else { return };
         for parameter in &parameters {
             if let Parameter::ReConfigResponse(response) = parameter {
-                self.handle_response(cx, response);
+                reconfiguring.handle_response(cx, response, rto);
             }
         }
         let requests = parameters.iter().filter_map(|p| Some((request_number(p)?, p)));
         let requests: Vec<_> = requests.collect();
-        if !requests.is_empty() {
-            self.handle_requests(cx, via, &requests);
+        if !requests.is_empty()
+            && let Err(text) = reconfiguring.handle_requests(cx, via, &requests)
+        {
+            self.violation(cx, text);
         }
     }
 
+    /// Data has come: a reset of the peer's streams that waited for it may be due.
+    pub(super) fn finish_deferred_reset(&mut self, cx: &mut Context<'_>) {
+        if self.reconfiguration.deferred.is_none() {
+            return;
+        }
+        let via = self.control_path();
+        let done = self.reconfiguring().map_or(Ok(()), |mut it| it.finish_deferred(cx, via));
+        if let Err(text) = done {
+            self.violation(cx, text);
+        }
+    }
+}
+
+impl Reconfiguring<'_> {
     fn handle_requests(
         &mut self,
         cx: &mut Context<'_>,
         via: PathId,
         requests: &[(u32, &Parameter<'_>)],
-    ) {
+    ) -> Result<(), &'static str> {
         let state = &mut self.reconfiguration;
         let repeated = |(number, _): &(u32, &Parameter<'_>)| {
             state.answers.iter().any(|answer| answer.response == *number)
         };
         if requests.iter().all(repeated) {
             let answers = state.answers.clone();
-            return self.send_answers(cx, via, &answers);
+            self.send_answers(cx, via, &answers);
+            return Ok(());
         }
         let expected = (0..).map(|n| state.expected.wrapping_add(n));
         if !requests.iter().map(|(number, _)| *number).eq(expected.take(requests.len())) {
             let bad = |(number, _): &(u32, _)| answer(*number, ReConfigResult::BAD_SEQUENCE_NUMBER);
             let answers: Vec<_> = requests.iter().map(bad).collect();
-            return self.send_answers(cx, via, &answers);
+            self.send_answers(cx, via, &answers);
+            return Ok(());
         }
         let count = u32::try_from(requests.len()).unwrap_or(0);
         state.expected = state.expected.wrapping_add(count);
-        let answers: Vec<_> = requests.iter().map(|(_, p)| self.process_request(cx, p)).collect();
+        let answers = requests.iter().map(|(_, p)| self.process_request(cx, p));
+        let answers = answers.collect::<Result<Vec<_>, _>>()?;
         self.reconfiguration.answers.clone_from(&answers);
         self.send_answers(cx, via, &answers);
-        self.start_reconfiguration();
+        self.start();
+        Ok(())
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "every other parameter is refused alike")]
-    fn process_request(&mut self, cx: &mut Context<'_>, parameter: &Parameter<'_>) -> Answer {
-        match parameter {
+    fn process_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        parameter: &Parameter<'_>,
+    ) -> Result<Answer, &'static str> {
+        Ok(match parameter {
             Parameter::OutgoingSsnReset(reset) => {
                 self.acknowledge_request(|number, request| {
                     number == reset.response && matches!(request, Request::Incoming { .. })
                 });
-                answer(reset.request, self.process_outgoing(cx, reset))
+                answer(reset.request, self.process_outgoing(cx, reset)?)
             }
             Parameter::IncomingSsnReset(reset) => {
                 answer(reset.request, self.process_incoming(cx, reset))
@@ -95,7 +121,7 @@ impl Association {
             }
             Parameter::AddIncomingStreams(add) => answer(add.request, self.process_asked(cx, *add)),
             other => answer(request_number(other).unwrap_or(0), ReConfigResult::DENIED),
-        }
+        })
     }
 
     /// The peer's streams begin anew (section 5.2.2).
@@ -103,49 +129,40 @@ impl Association {
         &mut self,
         cx: &mut Context<'_>,
         reset: &OutgoingSsnReset<'_>,
-    ) -> ReConfigResult {
-        let Some(peer) = &mut self.peer else { return ReConfigResult::DENIED };
+    ) -> Result<ReConfigResult, &'static str> {
         if !cx.config.accept_stream_resets {
-            return ReConfigResult::DENIED;
+            return Ok(ReConfigResult::DENIED);
         }
-        if exceeds(reset.streams, peer.receiver.inbound_streams()) {
-            return ReConfigResult::WRONG_SSN;
+        if exceeds(reset.streams, self.receiver.inbound_streams()) {
+            return Ok(ReConfigResult::WRONG_SSN);
         }
-        if peer.receiver.has_deferred_reset() {
-            return ReConfigResult::ALREADY_IN_PROGRESS;
+        if self.receiver.has_deferred_reset() {
+            return Ok(ReConfigResult::ALREADY_IN_PROGRESS);
         }
         let streams: Vec<_> = reset.streams.iter().collect();
-        match peer.receiver.reset_after(as_set(&streams), reset.last_tsn) {
-            Ok(true) => {
-                self.announce_incoming_reset(cx, streams);
-                ReConfigResult::PERFORMED
-            }
-            Ok(false) => {
-                self.reconfiguration.deferred = Some(reset.request);
-                ReConfigResult::IN_PROGRESS
-            }
-            Err(text) => {
-                self.violation(cx, text);
-                ReConfigResult::DENIED
-            }
+        if self.receiver.reset_after(as_set(&streams), reset.last_tsn)? {
+            self.announce_incoming_reset(cx, streams);
+            return Ok(ReConfigResult::PERFORMED);
         }
+        self.reconfiguration.deferred = Some(reset.request);
+        Ok(ReConfigResult::IN_PROGRESS)
     }
 
     /// A reset that waited for what was sent before it may be due now (rules E3 to E6).
-    pub(super) fn finish_deferred_reset(&mut self, cx: &mut Context<'_>) {
-        let Some(number) = self.reconfiguration.deferred else { return };
-        let Some(peer) = &mut self.peer else { return };
-        let streams = match peer.receiver.finish_reset() {
-            Ok(Some(streams)) => streams,
-            Ok(None) => return,
-            Err(text) => return self.violation(cx, text),
-        };
+    pub(super) fn finish_deferred(
+        &mut self,
+        cx: &mut Context<'_>,
+        via: PathId,
+    ) -> Result<(), &'static str> {
+        let Some(number) = self.reconfiguration.deferred else { return Ok(()) };
+        let Some(streams) = self.receiver.finish_reset()? else { return Ok(()) };
         self.reconfiguration.deferred = None;
         let done = answer(number, ReConfigResult::PERFORMED);
         let answers = &mut self.reconfiguration.answers;
         answers.iter_mut().filter(|answer| answer.response == number).for_each(|it| *it = done);
-        self.send_answers(cx, self.control_path(), &[done]);
+        self.send_answers(cx, via, &[done]);
         self.announce_incoming_reset(cx, streams.into_iter().flatten().collect());
+        Ok(())
     }
 
     fn announce_incoming_reset(&self, cx: &mut Context<'_>, streams: Vec<StreamId>) {
@@ -185,13 +202,11 @@ impl Association {
         if self.reconfiguration.is_resetting_association() {
             return answer(request, ReConfigResult::ALREADY_IN_PROGRESS);
         }
-        let idle = self.sender.is_between_messages();
-        let Some(peer) = self.peer.as_mut().filter(|_| cx.config.accept_association_resets && idle)
-        else {
+        if !cx.config.accept_association_resets || !self.sender.is_between_messages() {
             return answer(request, ReConfigResult::DENIED);
-        };
-        let (own, peers): (Tsn, Tsn) = (self.sender.next_tsn(), peer.receiver.distant_tsn());
-        peer.receiver.restart(peers);
+        }
+        let (own, peers): (Tsn, Tsn) = (self.sender.next_tsn(), self.receiver.distant_tsn());
+        self.receiver.restart(peers);
         self.sender.reset_streams(&None);
         self.announce_association_reset(cx, ReconfigurationOutcome::Performed);
         let next_tsns = Some((own, peers));
@@ -200,13 +215,12 @@ impl Association {
 
     /// The peer has more streams (section 5.2.5).
     fn process_added(&mut self, cx: &mut Context<'_>, add: AddStreams) -> ReConfigResult {
-        let Some(peer) = &mut self.peer else { return ReConfigResult::DENIED };
-        let sum = peer.receiver.inbound_streams().checked_add(add.count);
+        let sum = self.receiver.inbound_streams().checked_add(add.count);
         let allowed = cx.config.accept_added_streams;
         if !allowed || sum.is_none_or(|sum| sum > cx.config.max_streams) {
             return ReConfigResult::DENIED;
         }
-        peer.receiver.add_streams(add.count);
+        self.receiver.add_streams(add.count);
         self.announce_streams(cx, ReconfigurationOutcome::Performed);
         ReConfigResult::PERFORMED
     }
@@ -237,9 +251,7 @@ impl Association {
         if self.control.push(via, Control::ReConfig(bytes[..used].to_vec())).is_err() {
             cx.counters.control_drops += 1;
         }
-        if let Some(peer) = &mut self.peer {
-            peer.receiver.force_sack();
-        }
+        self.receiver.force_sack();
     }
 }
 

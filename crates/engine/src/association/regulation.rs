@@ -3,7 +3,6 @@
 
 use super::context::Context;
 use super::tcb::Association;
-use crate::config::Redundancy;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathId, heartbeat};
 
@@ -12,11 +11,6 @@ impl Association {
     pub(crate) fn renew_policies(&mut self, cx: &mut Context<'_>) {
         self.paths.forget_policies();
         self.regulate(cx);
-    }
-
-    /// Other streams are sent on several paths from now on.
-    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy) {
-        self.sender.set_redundancy(redundancy, &mut self.paths);
     }
 
     /// Before anything is sent: every path has its policy, allowances and costs are those of now.

@@ -84,7 +84,7 @@ impl Association {
             State::CookieWait(_) => {
                 // The answer must go to an address that the user named (section 5.2.1 rule 1).
                 let named = self.peer_addresses.contains(&addr.remote.ip());
-                let path = if named { addr } else { self.handshake };
+                let path = if named { addr } else { self.handshake.path };
                 InitAnswer::Ack { identity: own, tie: TieTags::NONE, path }
             }
             State::ShutdownAckSent(_) => {
@@ -101,7 +101,7 @@ impl Association {
                     self.refuse_new_addresses(cx, addr, init.announcement.tag, &added);
                     return InitAnswer::Done;
                 }
-                let tie = *self.tie.get_or_insert_with(|| TieTags::random(cx.rng));
+                let tie = *self.handshake.tie.get_or_insert_with(|| TieTags::random(cx.rng));
                 let echoed = matches!(self.state, State::CookieEchoed(_));
                 InitAnswer::Ack { identity: own.filter(|_| echoed), tie, path: addr }
             }
@@ -121,7 +121,7 @@ impl Association {
             cx.counters.unknown_addresses += 1;
             return false;
         }
-        match judge(&cookie, self.local_tag, self.peer_tag(), self.tie) {
+        match judge(&cookie, self.handshake.local_tag, self.peer_tag(), self.handshake.tie) {
             CookieAction::Restart if self.repeat_shutdown_ack() => {
                 self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);
                 return false;
@@ -163,31 +163,31 @@ impl Association {
     /// set for it.
     fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
-        self.local_tag = cookie.local_tag;
-        self.local_tsn = cookie.local_tsn;
+        self.handshake.local_tag = cookie.local_tag;
+        self.handshake.local_tsn = cookie.local_tsn;
         self.announce_undelivered(cx);
         self.sender =
             self.sender.restarted(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
         let fresh = self.paths.emptied();
         let before = core::mem::replace(&mut self.paths, fresh);
         self.control = super::control::ControlQueue::default();
-        self.tie = None;
+        self.handshake.tie = None;
         self.shutdown_wanted = false;
         self.shutdown_source = None;
-        self.error_count = 0;
+        self.errors.clear();
         let told = cookie.listed;
         self.learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
         self.paths.supervise_like(&before);
         let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
-        self.adopt_offer(cx, own);
-        self.adopt_key_offer(cookie.keys);
+        self.security.adopt_offer(cx, own);
+        self.security.adopt_key_offer(cookie.keys);
         self.learn_peer(cx, cookie.peer, told);
         self.sample_cookie(cx, cookie.created, via);
         self.state = State::Established;
         self.start_ecn(cx);
         cx.emit(self.id, Event::Restarted);
         self.announce_writable(cx);
-        self.announce_authentication(cx);
+        self.security.announce_authentication(cx, self.id);
         self.start_heartbeats(cx);
     }
 
@@ -203,7 +203,7 @@ impl Association {
         }
         // From COOKIE-ECHOED on DATA may be in flight: its paths must stay.
         let echoed = matches!(self.state, State::CookieEchoed(_));
-        let handshake = if echoed { self.handshake } else { cookie.path };
+        let handshake = if echoed { self.handshake.path } else { cookie.path };
         let source = cookie.path.remote.ip();
         let mut listed = cookie.peer.addresses.clone();
         if !listed.contains(&source) {
@@ -212,10 +212,10 @@ impl Association {
         // Our INIT has told them all.
         self.learn_paths(cx, handshake, &listed, None);
         // A short cookie leaves out an offer that the peer has none for.
-        let own = cookie.auth.or_else(|| self.own_offer().cloned());
-        self.adopt_offer(cx, own);
-        let own = cookie.keys.or_else(|| self.own_key_offer().cloned());
-        self.adopt_key_offer(own);
+        let own = cookie.auth.or_else(|| self.security.own_offer().cloned());
+        self.security.adopt_offer(cx, own);
+        let own = cookie.keys.or_else(|| self.security.own_key_offer().cloned());
+        self.security.adopt_key_offer(own);
         self.learn_peer(cx, cookie.peer, None);
         self.establish(cx);
     }

@@ -4,17 +4,15 @@ use super::announcement::{
     Announcement, Families, Identity, MAX_REFUSAL, Received, Refusal, is_interleaving,
     is_partially_reliable,
 };
-use super::authentication::Authentication;
+use super::authentication::Security;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::Cookie;
-use super::protection::Protection;
 use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::statistics::Statistics;
-use super::tcb::{Association, Peer, Ports};
-use super::unverified::LARGEST_SMALL_HEARTBEAT;
-use crate::allowance::Allowance;
+use super::tcb::{Association, Errors, Handshake, Notices, Peer, Ports};
+use super::unverified::{LARGEST_SMALL_HEARTBEAT, Unverified};
 use crate::authentication::Offer;
 use crate::config::NrSack;
 use crate::event::{AssociationId, CloseReason, Event};
@@ -57,13 +55,10 @@ impl Association {
         });
         let sender = Sender::new(cx.config, local_tsn, 0, cx.config.streams);
         let own = (Offer::own(cx.config, cx.rng), KeyOffer::own(cx.config, cx.rng));
-        Some(Self {
-            initiated: true,
-            state,
-            peer_addresses: alloc::vec![first.remote.ip()],
-            paths,
-            ..Self::new(cx, id, ports, (local_tag, local_tsn), first, sender, own)
-        })
+        let mut association = Self::new(cx, id, ports, (local_tag, local_tsn), first, sender, own);
+        association.handshake.initiated = true;
+        let peer_addresses = alloc::vec![first.remote.ip()];
+        Some(Self { state, peer_addresses, paths, ..association })
     }
 
     /// An established association without paths that has not learnt about its peer. `own` is what it offers about
@@ -73,41 +68,31 @@ impl Association {
         id: AssociationId,
         ports: Ports,
         (local_tag, local_tsn): (VerificationTag, Tsn),
-        handshake: PathAddr,
+        path: PathAddr,
         sender: Sender,
         (auth, keys): (Option<Offer>, Option<KeyOffer>),
     ) -> Self {
         Self {
             id,
             ports,
-            local_tag,
-            local_tsn,
-            initiated: false,
-            tie: None,
+            handshake: Handshake { path, local_tag, local_tsn, initiated: false, tie: None },
             state: State::Established,
             peer: None,
             peer_addresses: Vec::new(),
-            handshake,
             paths: Paths::new(),
             sender,
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
             addresses: None,
-            authentication: auth.map(|own| Authentication::new(own, cx.shared_keys)),
-            protection: keys.map(Protection::new),
-            error_count: 0,
-            failing_since: cx.now,
-            max_retransmits: None,
+            security: Security::new(auth, keys, cx.shared_keys),
+            errors: Errors::default(),
             shutdown_wanted: false,
             shutdown_source: None,
-            blocked: None,
-            dry_wanted: false,
-            readable_announced: false,
+            notices: Notices::default(),
             keys_changed: true,
             parameters: None,
             statistics: Statistics::default(),
-            allowance: Allowance::default(),
-            withholds: false,
+            unverified: Unverified::default(),
         }
     }
 
@@ -137,22 +122,22 @@ impl Association {
 
     /// The INIT of this association.
     pub(super) fn announcement(&self, cx: &Context<'_>) -> Announcement {
-        Announcement::own(cx.config, self.identity(), cx.announced(&self.handshake))
+        Announcement::own(cx.config, self.identity(), cx.announced(&self.handshake.path))
     }
 
     /// What of our INIT was drawn at random.
     pub(super) fn identity(&self) -> Identity {
         Identity {
-            tag: self.local_tag,
-            initial_tsn: self.local_tsn,
-            auth: self.own_offer().cloned(),
-            keys: self.own_key_offer().cloned(),
+            tag: self.handshake.local_tag,
+            initial_tsn: self.handshake.local_tsn,
+            auth: self.security.own_offer().cloned(),
+            keys: self.security.own_key_offer().cloned(),
         }
     }
 
     /// Families for the INIT's Supported Address Types.
     pub(super) fn families(&self, cx: &Context<'_>) -> Families {
-        let own = self.handshake.local.ip();
+        let own = self.handshake.path.local.ip();
         let locals = cx.own_locals(self.realm(cx.scopes));
         let usable = |v4| {
             let mut all = locals.iter().map(|local| local.addr.ip());
@@ -225,7 +210,7 @@ impl Association {
             return None;
         }
         let Some(Ok(Chunk::InitAck(ack))) = packet.chunks().next() else { return None };
-        let asked = self.handshake.remote.ip();
+        let asked = self.handshake.path.remote.ip();
         let is_asked = |parameter: Parameter<'_>| {
             matches!(parameter, Parameter::Ipv4Address(v4) if asked == IpAddr::from(v4))
                 || matches!(parameter, Parameter::Ipv6Address(v6) if asked == IpAddr::from(v6))
@@ -235,7 +220,7 @@ impl Association {
 
     /// Whether both ends have drawn the same tie breaker: "the association MUST be aborted" (draft section 5.1).
     fn collides(&self, peer: &Announcement) -> bool {
-        agree(self.own_key_offer(), peer.keys.as_ref()) == Err(Incompatible::TieBreakers)
+        agree(self.security.own_key_offer(), peer.keys.as_ref()) == Err(Incompatible::TieBreakers)
     }
 
     fn is_adaptation_good(&self, cx: &Context<'_>, peer: &Announcement) -> bool {
@@ -251,7 +236,8 @@ impl Association {
     ) {
         let cookie = received.cookie.unwrap_or_default();
         let room = self.paths.iter().next().map_or(0, |path| largest_value(path.packet_size()));
-        let auth = self.auth_len_to(received.announcement.auth.as_ref(), types::COOKIE_ECHO);
+        let auth =
+            self.security.auth_len_to(received.announcement.auth.as_ref(), types::COOKIE_ECHO);
         if cookie.len() + auth > room {
             let reason = CloseReason::ProtocolViolation("cookie too large for one packet");
             let refusal = (Refusal::OutOfResource, reason);
@@ -283,7 +269,7 @@ impl Association {
     pub(super) fn handle_cookie_ack(&mut self, cx: &mut Context<'_>, via: PathId) {
         let State::CookieEchoed(echoed) = &self.state else {
             // Each copy is answered.
-            let awaited = self.initiated && cx.config.cookie_race;
+            let awaited = self.handshake.initiated && cx.config.cookie_race;
             cx.counters.unexpected_chunks += u64::from(!awaited);
             return;
         };
@@ -308,10 +294,11 @@ impl Association {
         // What the peer said belongs to the cookie that it has just refused.
         self.peer = None;
         self.keys_changed = true;
-        self.agree_on_keys(None);
-        self.agree_on_authentication(None);
+        self.security.agree_on_keys(None);
+        self.security.agree_on_authentication(None);
+        self.leave_room_for_auth();
         self.addresses = None;
-        let candidates = alloc::vec![self.handshake];
+        let candidates = alloc::vec![self.handshake.path];
         let unreachable = Vec::new();
         self.state = State::CookieWait(CookieWait { t1, candidates, current: 0, unreachable });
     }
@@ -319,11 +306,11 @@ impl Association {
     /// The handshake is complete.
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.state = State::Established;
-        self.error_count = 0;
+        self.errors.clear();
         self.start_ecn(cx);
         self.emit_connected(cx);
         self.announce_dry(cx);
-        self.announce_authentication(cx);
+        self.security.announce_authentication(cx, self.id);
         self.start_heartbeats(cx);
         if self.shutdown_wanted {
             self.state = State::ShutdownPending;
@@ -340,7 +327,7 @@ impl Association {
         if time >= cx.config.rto_initial {
             return;
         }
-        if via == self.handshake {
+        if via == self.handshake.path {
             self.sample(cx, HANDSHAKE, Some(time));
         } else if let Some(path) = self.paths.get_mut(HANDSHAKE) {
             path.suppose_round_trip(time);
@@ -350,7 +337,7 @@ impl Association {
     /// The COOKIE ECHO comes over `via` after a copy of it. It is a sample as above if it is the original.
     pub(super) fn sample_original(&mut self, cx: &Context<'_>, created: Instant, via: PathAddr) {
         let is_measured = |path: &Path| path.rtt().least().is_some();
-        if via == self.handshake && !self.paths.get(HANDSHAKE).is_some_and(is_measured) {
+        if via == self.handshake.path && !self.paths.get(HANDSHAKE).is_some_and(is_measured) {
             self.sample_cookie(cx, created, via);
         }
     }
@@ -379,9 +366,11 @@ impl Association {
             receiver.interleave();
             self.sender.interleave();
         }
-        self.agree_on_keys(announcement.keys.as_ref());
-        let protected = self.key_agreement().is_some();
-        self.agree_on_authentication(announcement.auth.as_ref().filter(|_| !protected));
+        self.security.agree_on_keys(announcement.keys.as_ref());
+        let protected = self.security.key_agreement().is_some();
+        let auth = announcement.auth.as_ref().filter(|_| !protected);
+        self.security.agree_on_authentication(auth);
+        self.leave_room_for_auth();
         if protected {
             self.sender.leave_room(Dtls::OVERHEAD);
         }
@@ -394,7 +383,7 @@ impl Association {
         }
         let agreed = reconfiguration::is_agreed(cx.config, &announcement.extensions);
         self.reconfiguration =
-            Reconfiguration::new(agreed, self.local_tsn, announcement.initial_tsn);
+            Reconfiguration::new(agreed, self.handshake.local_tsn, announcement.initial_tsn);
         self.agree_on_address_changes(cx, &announcement, told);
         self.peer = Some(Peer { announcement, receiver });
     }
@@ -409,7 +398,7 @@ impl Association {
         told: Option<u8>,
     ) {
         self.keys_changed = true;
-        self.handshake = handshake;
+        self.handshake.path = handshake;
         self.peer_addresses = alloc::vec![handshake.remote.ip()];
         for address in listed {
             if !self.peer_addresses.contains(address) {
@@ -448,8 +437,9 @@ impl Association {
     /// unverified addresses a copy leaves enough for two HEARTBEATs to each.
     pub(super) fn takes_cookie(&self, place: usize, cookie: usize, copy: bool) -> Option<PathId> {
         let path = self.paths.iter().nth(place)?;
-        let auth = self.auth_len(types::COOKIE_ECHO);
-        let heartbeat = LARGEST_SMALL_HEARTBEAT + self.auth_len(types::HEARTBEAT).max(auth);
+        let auth = self.security.auth_len(types::COOKIE_ECHO);
+        let heartbeat =
+            LARGEST_SMALL_HEARTBEAT + self.security.auth_len(types::HEARTBEAT).max(auth);
         let beside = if path.is_confirmed() { auth } else { heartbeat };
         let value = cookie.next_multiple_of(4) + beside;
         let packet = CommonHeader::LEN + CHUNK_HEADER + value;
@@ -461,11 +451,18 @@ impl Association {
         fits.then_some(path.id())
     }
 
+    fn leave_room_for_auth(&mut self) {
+        let data = if self.sender.is_interleaving() { types::I_DATA } else { types::DATA };
+        if self.security.offers_authentication() {
+            self.sender.leave_room(self.security.auth_len(data));
+        }
+    }
+
     fn emit_connected(&self, cx: &mut Context<'_>) {
         let Some(peer) = &self.peer else { return };
         let announcement = &peer.announcement;
         let event = Event::Connected {
-            initiated: self.initiated,
+            initiated: self.handshake.initiated,
             adaptation: announcement.adaptation,
             outbound_streams: announcement.inbound_streams.min(cx.config.streams),
             inbound_streams: announcement.outbound_streams.min(cx.config.max_inbound_streams()),
@@ -475,7 +472,7 @@ impl Association {
 
     /// "it MUST destroy the TCB and SHOULD send an ABORT chunk with the T bit set" (section 3.3.3).
     fn refuse_zero_tag(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
-        let header = CommonHeader { tag: self.local_tag, ..self.header() };
+        let header = CommonHeader { tag: self.handshake.local_tag, ..self.header() };
         let mut buffer = [0; 4];
         let mut causes = CauseWriter::new(&mut buffer);
         // Four bytes: it fits.

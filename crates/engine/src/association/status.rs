@@ -15,7 +15,7 @@ impl Association {
             outstanding: self.sender.outstanding(),
             peer_rwnd: saturated(self.sender.peer_rwnd()),
             partial_reliability: self.sender.may_abandon(),
-            authentication: self.is_authenticating(),
+            authentication: self.security.is_authenticating(),
             receive_queued: receiver.map_or(0, crate::recv::Receiver::queued),
             cum_tsn: receiver.map(crate::recv::Receiver::cum_tsn),
             peer_extensions: self

@@ -29,17 +29,6 @@ impl Association {
         remote.is_none() || !ids.is_empty()
     }
 
-    /// More errors in a row than `limit`, and the peer is given up (Association.Max.Retrans, RFC 9260 section
-    /// 16).
-    pub(crate) fn set_max_retransmits(&mut self, limit: u32) {
-        self.max_retransmits = Some(limit);
-    }
-
-    /// Association.Max.Retrans.
-    pub(crate) fn most_errors(&self, config: &Config) -> u32 {
-        self.max_retransmits.unwrap_or(config.association_max_retransmits)
-    }
-
     /// How the paths to `remote`, or those to come, are supervised.
     pub(crate) fn supervision(
         &self,

@@ -42,7 +42,7 @@ impl Association {
     /// path is asked.
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
         let heartbeats = self.state.sends_heartbeats();
-        self.error_count = 0;
+        self.errors.clear();
         for path in self.paths.iter_mut().filter(|path| !path.is_suspended()) {
             path.resume(cx.now, cx.config);
             if heartbeats {

@@ -2,21 +2,20 @@
 
 use super::announcement::Announcement;
 use super::asconf::AddressChanges;
-use super::authentication::Authentication;
+use super::authentication::Security;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::TieTags;
-use super::protection::Protection;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use super::statistics::Statistics;
-use crate::allowance::Allowance;
+use super::unverified::Unverified;
 use crate::config::Config;
 use crate::event::{AddressChange, AssociationId, CloseReason, Event};
 use crate::path::{Path, PathAddr, PathId, PathState, Paths, pairing, scope, scope::Scopes};
 use crate::recv::Receiver;
 use crate::send::Sender;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -38,53 +37,91 @@ pub(crate) struct Ports {
 pub(crate) struct Association {
     pub(super) id: AssociationId,
     pub(super) ports: Ports,
-    pub(super) local_tag: VerificationTag,
-    /// The TSN of our first DATA chunk.
-    pub(super) local_tsn: Tsn,
-    pub(super) initiated: bool,
-    /// Made when the first cookie needs them (section 5.2.2).
-    pub(super) tie: Option<TieTags>,
+    pub(super) handshake: Handshake,
     pub(super) state: State,
     /// Known from the INIT ACK or the cookie on.
     pub(super) peer: Option<Peer>,
     /// Every address the peer may send from: listed ones and those of the handshake.
     pub(super) peer_addresses: Vec<IpAddr>,
-    /// The addresses of the first path.
-    pub(super) handshake: PathAddr,
-    pub(super) paths: Paths,
-    pub(super) sender: Sender,
+    pub(crate) paths: Paths,
+    pub(crate) sender: Sender,
     pub(super) control: ControlQueue,
     pub(super) reconfiguration: Reconfiguration,
     /// Present if addresses may come and go.
     pub(super) addresses: Option<Box<AddressChanges>>,
-    /// Present if chunks may have to be authenticated.
-    pub(super) authentication: Option<Box<Authentication>>,
-    /// Present if packets may have to be protected.
-    pub(super) protection: Option<Box<Protection>>,
-    /// Consecutive errors of the association (section 8.1).
-    pub(super) error_count: u32,
-    /// When the first of these errors was counted.
-    pub(super) failing_since: Instant,
-    /// Association.Max.Retrans, if not as the configuration says.
-    pub(super) max_retransmits: Option<u32>,
+    pub(crate) security: Security,
+    pub(crate) errors: Errors,
     /// The user asked for a shutdown before the handshake was complete.
     pub(super) shutdown_wanted: bool,
     /// The path over which the last SHUTDOWN came, until T2-shutdown expires.
     pub(super) shutdown_source: Option<PathId>,
+    pub(crate) notices: Notices,
+    /// The endpoint must look again at the tag and the addresses.
+    pub(super) keys_changed: bool,
+    /// What holds instead of the endpoint's parameters.
+    pub(crate) parameters: Option<Arc<Config>>,
+    pub(super) statistics: Statistics,
+    pub(super) unverified: Unverified,
+}
+
+/// What the last handshake has settled.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    /// The addresses of the first path.
+    pub path: PathAddr,
+    pub local_tag: VerificationTag,
+    /// The TSN of our first DATA chunk.
+    pub local_tsn: Tsn,
+    /// We have sent the INIT.
+    pub initiated: bool,
+    /// Made when the first cookie needs them (section 5.2.2).
+    pub tie: Option<TieTags>,
+}
+
+/// Consecutive errors of an association (section 8.1).
+#[derive(Debug, Default)]
+pub(crate) struct Errors {
+    count: u32,
+    /// When the first of them was counted.
+    since: Instant,
+    /// Association.Max.Retrans, if not as the configuration says.
+    pub limit: Option<u32>,
+}
+
+impl Errors {
+    pub(super) fn add(&mut self, now: Instant) {
+        self.count += 1;
+        if self.count == 1 {
+            self.since = now;
+        }
+    }
+
+    /// The peer is alive.
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// More errors in a row than this, and the peer is given up (Association.Max.Retrans, RFC 9260 section 16).
+    pub(crate) fn most(&self, config: &Config) -> u32 {
+        self.limit.unwrap_or(config.association_max_retransmits)
+    }
+
+    /// Whether there were too many. The peer may be silent for as long as `patience` if the user has said nothing else.
+    pub(super) fn are_too_many(&self, now: Instant, config: &Config, patience: Duration) -> bool {
+        let is_patient = self.limit.is_none() && now.since(self.since) < patience;
+        self.count > self.most(config) && !is_patient
+    }
+}
+
+/// What the user waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
     /// Bytes of the message that found the send buffer full.
     pub(super) blocked: Option<usize>,
     /// The user is to be told when all has been delivered.
     pub(super) dry_wanted: bool,
     /// A Readable event waits to be polled.
-    pub(super) readable_announced: bool,
-    /// The endpoint must look again at the tag and the addresses.
-    pub(super) keys_changed: bool,
-    /// What holds instead of the endpoint's parameters.
-    pub(super) parameters: Option<Arc<Config>>,
-    pub(super) statistics: Statistics,
-    /// For packets to addresses at which the peer has not answered yet, and whether HEARTBEATs wait for more.
-    pub(super) allowance: Allowance,
-    pub(super) withholds: bool,
+    pub(crate) readable_announced: bool,
 }
 
 /// What is known of the peer once it has spoken.
@@ -101,13 +138,13 @@ impl Association {
     pub(crate) fn realm(&self, scopes: &Scopes) -> Option<u32> {
         match &self.addresses {
             Some(changes) => changes.realm,
-            None => scope::realm_of(scopes, self.handshake.local.ip()),
+            None => scope::realm_of(scopes, self.handshake.path.local.ip()),
         }
     }
 
     /// Our verification tag.
     pub(crate) fn local_tag(&self) -> VerificationTag {
-        self.local_tag
+        self.handshake.local_tag
     }
 
     /// The peer's verification tag, once known.
@@ -118,16 +155,6 @@ impl Association {
     /// The SCTP ports.
     pub(crate) fn ports(&self) -> Ports {
         self.ports
-    }
-
-    /// What holds instead of the endpoint's parameters, if anything.
-    pub(crate) fn parameters(&self) -> Option<Arc<Config>> {
-        self.parameters.clone()
-    }
-
-    /// Said once, before anything else.
-    pub(crate) fn set_parameters(&mut self, parameters: Option<Arc<Config>>) {
-        self.parameters = parameters;
     }
 
     /// Whether the association is over.
@@ -155,11 +182,6 @@ impl Association {
     /// Whether SHUTDOWN ACKs are to be treated as out of the blue (section 8.5.1 E).
     pub(crate) fn is_setting_up(&self) -> bool {
         self.state.is_setting_up()
-    }
-
-    /// The Readable event has been handed out.
-    pub(crate) fn on_readable_polled(&mut self) {
-        self.readable_announced = false;
     }
 
     /// Bytes of memory that received data takes.
@@ -269,8 +291,8 @@ impl Association {
     /// Whether a packet over `addr` may come from another user of the peer's host: the peer was asked at a privileged
     /// port, which proves who answers, and the packet comes from another port.
     pub(super) fn is_unproven(&self, addr: &PathAddr) -> bool {
-        let asked = self.handshake.remote;
-        let proves = self.initiated && pairing::is_privileged(&asked);
+        let asked = self.handshake.path.remote;
+        let proves = self.handshake.initiated && pairing::is_privileged(&asked);
         proves && addr.remote.port() != asked.port()
     }
 

@@ -250,7 +250,7 @@ impl Association {
 
     fn is_tag_good(&self, arrival: &Arrival<'_>, reflected: bool) -> bool {
         let tag = arrival.packet.header().tag;
-        if reflected { self.peer_tag() == Some(tag) } else { self.local_tag == tag }
+        if reflected { self.peer_tag() == Some(tag) } else { self.handshake.local_tag == tag }
     }
 
     /// Sends a packet of one chunk to the peer even though the association may be gone by then.

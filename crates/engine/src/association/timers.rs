@@ -119,7 +119,7 @@ impl Association {
     }
 
     fn retry_shutdown(&mut self, cx: &mut Context<'_>, sends: u32) {
-        if sends > self.most_errors(cx.config) {
+        if sends > self.errors.most(cx.config) {
             return self.give_up(cx, CloseReason::TooManyFailures);
         }
         let id = self.shutdown_path();

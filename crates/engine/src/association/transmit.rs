@@ -48,7 +48,7 @@ impl Association {
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
         batch.clear();
-        if self.is_key_used_up() {
+        if self.security.is_key_used_up() {
             return None;
         }
         self.abandon_overdue(cx);
@@ -72,7 +72,7 @@ impl Association {
             return None;
         }
         let addr = *waiting.candidates.get(waiting.current)?;
-        self.handshake = addr;
+        self.handshake.path = addr;
         self.paths.forget_policies();
         let first = self.paths.primary();
         let path = self.paths.get_mut(first)?;
@@ -117,7 +117,7 @@ impl Association {
         }
         let size = path.packet_size();
         let cookie = echoed.cookie.len().next_multiple_of(4);
-        let needed = COOKIE_ECHO_HEADERS + self.auth_len(types::COOKIE_ECHO) + cookie;
+        let needed = COOKIE_ECHO_HEADERS + self.security.auth_len(types::COOKIE_ECHO) + cookie;
         let mut packet = self.begin_packet(batch.slot(size.max(needed)));
         packet.push(&Chunk::CookieEcho(CookieEcho { cookie: &echoed.cookie })).ok()?;
         write_report(&echoed.report, &mut packet);
@@ -154,7 +154,9 @@ impl Association {
 
     /// The next packet with control chunks, else the next run of DATA.
     fn transmit_run(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
-        self.start_reconfiguration();
+        if let Some(mut reconfiguring) = self.reconfiguring() {
+            reconfiguring.start();
+        }
         self.start_asconf(cx);
         if self.is_renumbering() {
             return self.transmit_asconf(cx, batch);
@@ -333,8 +335,9 @@ impl Association {
         if self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet) {
             self.write_sack(cx.now, id, &mut packet);
         }
-        if self.is_reconfiguration_due() {
-            self.write_reconfiguration(cx, id, &mut packet);
+        if self.is_reconfiguration_due() && self.control_path() == id {
+            let rto = self.control_rto();
+            self.reconfiguration.write(cx.now, (id, rto), &mut packet);
         }
         if self.is_asconf_due() {
             self.write_asconf(cx, id, &mut packet);
@@ -378,7 +381,7 @@ impl Association {
 
     fn write_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
         // Its answer must fit as well.
-        let auth = self.auth_len_of_answer(types::HEARTBEAT_ACK);
+        let auth = self.security.auth_len_of_answer(types::HEARTBEAT_ACK);
         let Some(path) = self.paths.get_mut(id) else { return };
         let searches = path.search().is_on();
         let left = packet.room_for(types::HEARTBEAT).saturating_sub(HEARTBEAT_HEADERS + auth);
@@ -424,6 +427,17 @@ impl Association {
         }
     }
 
+    /// A packet to the peer without chunks.
+    pub(super) fn begin_packet<'b>(&self, buffer: &'b mut [u8]) -> PacketWriter<'b> {
+        self.security.begin_packet(buffer, self.header())
+    }
+
+    /// The packet is complete. Returns its length.
+    pub(super) fn complete_packet(&mut self, packet: PacketWriter<'_>) -> usize {
+        self.statistics.on_packet_sent(&packet);
+        self.security.complete_packet(packet)
+    }
+
     pub(super) fn one_packet(
         &mut self,
         id: PathId,
@@ -442,7 +456,7 @@ impl Association {
         first: Built,
         packets: usize,
     ) -> Transmit {
-        let mut addr = self.handshake;
+        let mut addr = self.handshake.path;
         if let Some(path) = self.paths.get_mut(id) {
             path.on_packets_sent(packets, batch.bytes().len());
             addr = path.addr();

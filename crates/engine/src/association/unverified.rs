@@ -7,6 +7,7 @@
 use super::asconf::AddressChanges;
 use super::context::Context;
 use super::tcb::Association;
+use crate::allowance::Allowance;
 use crate::path::heartbeat::Probed;
 use crate::path::{Path, PathAddr, PathId};
 use manypath_wire::packet::CommonHeader;
@@ -16,37 +17,47 @@ pub(super) const LARGEST_SMALL_HEARTBEAT: usize = 52;
 /// Most paths of which the probing is remembered: as many as an association may have.
 const MAX_REMEMBERED: usize = 32;
 
+/// What may go to addresses at which the peer has not answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Unverified {
+    pub allowance: Allowance,
+    /// HEARTBEATs wait for more of it.
+    pub withholds: bool,
+}
+
 impl Association {
     /// A packet of `len` bytes with our tag has come over `addr`. HEARTBEATs that were withheld leave, as many as it
     /// allows.
     pub(super) fn earn(&mut self, cx: &Context<'_>, addr: &PathAddr, len: usize) {
-        self.allowance.earn(cx.config.amplification_limit, addr, len);
-        if !core::mem::take(&mut self.withholds) || !self.state.sends_heartbeats() {
+        self.unverified.allowance.earn(cx.config.amplification_limit, addr, len);
+        if !core::mem::take(&mut self.unverified.withholds) || !self.state.sends_heartbeats() {
             return;
         }
-        let mut left = self.allowance;
+        let mut left = self.unverified.allowance;
         for path in self.paths.iter_mut() {
             let needed = CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT;
             if left.affords(&path.addr(), needed) && path.retry_heartbeat() {
                 left.spend(&path.addr(), needed);
             }
-            self.withholds |= path.heartbeat().is_withheld();
+            self.unverified.withholds |= path.heartbeat().is_withheld();
         }
     }
 
     /// Whether a packet of `len` bytes may leave over `id` now.
     pub(super) fn affords(&self, id: PathId, len: usize) -> bool {
         let path = self.paths.get(id);
-        path.is_some_and(|path| path.is_verified() || self.allowance.affords(&path.addr(), len))
+        path.is_some_and(|path| {
+            path.is_verified() || self.unverified.allowance.affords(&path.addr(), len)
+        })
     }
 
     /// A packet of `len` bytes leaves over `id`. False if it must not.
     pub(super) fn spend(&mut self, cx: &mut Context<'_>, id: PathId, len: usize) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
-        let may_leave = path.is_verified() || self.allowance.spend(&path.addr(), len);
+        let may_leave = path.is_verified() || self.unverified.allowance.spend(&path.addr(), len);
         if !may_leave {
             path.withhold_heartbeat();
-            self.withholds = true;
+            self.unverified.withholds = true;
             cx.counters.unverified_drops += 1;
         }
         may_leave
@@ -71,7 +82,7 @@ impl Association {
         match changes.and_then(|changes| changes.forget_probing(path.addr())) {
             Some(before) => {
                 path.probe_as(before);
-                self.withholds |= path.heartbeat().is_withheld();
+                self.unverified.withholds |= path.heartbeat().is_withheld();
             }
             None => path.probe_now(),
         }

@@ -2,13 +2,10 @@
 
 use super::context::Context;
 use super::tcb::Association;
-use crate::config::{Reliability, StreamOptions};
+use crate::config::Reliability;
 use crate::event::{Event, Message};
-use crate::send::{Abandoned, Outgoing, ReliabilityPolicy, SendError};
-use crate::send::{Failed, Undelivered};
-use crate::status::SenderQueueInfo;
+use crate::send::{Failed, Outgoing, SendError, Undelivered};
 use crate::time::Duration;
-use manypath_wire::StreamId;
 
 impl Association {
     /// Queues a message, reliable or as far as its stream is if nothing is said about it.
@@ -25,7 +22,7 @@ impl Association {
         let result = self.sender.enqueue(cx.now, message, reliability, &mut self.paths);
         self.announce_failed(cx);
         if result == Err(SendError::BufferFull) {
-            self.blocked = Some(len);
+            self.notices.blocked = Some(len);
         }
         result
     }
@@ -38,36 +35,9 @@ impl Association {
         let len = message.payload.len();
         let result = self.sender.enqueue_part(message, last);
         if result == Err(SendError::BufferFull) {
-            self.blocked = Some(len);
+            self.notices.blocked = Some(len);
         }
         result
-    }
-
-    /// Whether the end of a message has not been given: on one stream, or on any.
-    pub(crate) fn is_unfinished(&self, stream: Option<StreamId>) -> bool {
-        match stream {
-            Some(stream) => self.sender.is_unfinished(stream),
-            None => self.sender.has_unfinished(),
-        }
-    }
-
-    /// The user has other wishes for a stream. False if there is no such stream.
-    pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
-        self.sender.set_stream_options(stream, options)
-    }
-
-    /// What holds for messages of `stream`, or of all others, of which nothing is said.
-    pub(crate) fn set_reliability(&mut self, stream: Option<StreamId>, reliability: Reliability) {
-        self.sender.set_reliability(stream, reliability);
-    }
-
-    /// How many messages were given up.
-    pub(crate) fn abandoned(
-        &self,
-        stream: Option<StreamId>,
-        policy: Option<ReliabilityPolicy>,
-    ) -> Abandoned {
-        self.sender.abandoned(stream, policy)
     }
 
     /// Gives up the messages whose time has come, and says so.
@@ -129,16 +99,6 @@ impl Association {
         if self.state.accepts_messages() && !self.shutdown_wanted { self.sender.space() } else { 0 }
     }
 
-    /// Bytes accepted and not sent yet.
-    pub(crate) fn unsent(&self) -> usize {
-        self.sender.unsent()
-    }
-
-    /// Bytes that need to be unsent so that no path waits for the user.
-    pub(crate) fn wanted(&self) -> usize {
-        self.sender.wanted(&self.paths)
-    }
-
     /// The longest smoothed round trip of the paths that may carry data, if there are several.
     pub(crate) fn slowest_round_trip(&self) -> Option<Duration> {
         let usable = self.sender.usable(&self.paths);
@@ -147,44 +107,9 @@ impl Association {
         paths().filter_map(|path| path.rtt().smoothed()).max()
     }
 
-    /// The user holds back so many bytes more than it has queued.
-    pub(crate) fn set_backlog(&mut self, bytes: usize) {
-        self.sender.set_backlog(bytes);
-    }
-
     /// The user is to be told when all that was to be sent has been delivered.
     pub(crate) fn tell_when_dry(&mut self, cx: &mut Context<'_>) {
-        self.dry_wanted = true;
+        self.notices.dry_wanted = true;
         self.announce_dry(cx);
-    }
-
-    /// Whether nothing is left to be delivered.
-    pub(crate) fn is_dry(&self) -> bool {
-        self.sender.is_dry()
-    }
-
-    /// Whether small messages are to wait while anything is in flight.
-    pub(crate) fn set_nagle(&mut self, nagle: bool) {
-        self.sender.set_nagle(nagle);
-    }
-
-    /// No fragment of a message is to have more than so many bytes.
-    pub(crate) fn set_fragment_limit(&mut self, limit: Option<u16>) {
-        self.sender.set_fragment_limit(limit);
-    }
-
-    /// What is held to be sent, per stream.
-    pub(crate) fn sender_queue_info(&self) -> SenderQueueInfo {
-        self.sender.queue_info(&self.paths)
-    }
-
-    /// Bytes of one stream accepted and not acknowledged for good.
-    pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
-        self.sender.queued_on(stream)
-    }
-
-    /// Largest payload of an unfragmented message.
-    pub(crate) fn fragment_size(&self) -> usize {
-        self.sender.fragment_size(&self.paths)
     }
 }

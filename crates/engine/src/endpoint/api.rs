@@ -269,7 +269,7 @@ impl Endpoint {
         if event == Event::Readable
             && let Some(association) = self.registry.get_mut(id)
         {
-            association.on_readable_polled();
+            association.notices.readable_announced = false;
         }
         Some((id, event))
     }
@@ -324,7 +324,10 @@ impl Endpoint {
 
     /// Whether the last part of a message was not given yet: of one on `stream`, or of any.
     pub fn is_unfinished(&self, id: AssociationId, stream: Option<StreamId>) -> bool {
-        self.registry.get(id).is_some_and(|association| association.is_unfinished(stream))
+        self.registry.get(id).is_some_and(|association| match stream {
+            Some(stream) => association.sender.is_unfinished(stream),
+            None => association.sender.has_unfinished(),
+        })
     }
 
     /// Says what is to be done for messages that come by [`Self::send`] from now on: for those of one
@@ -337,7 +340,7 @@ impl Endpoint {
         reliability: Reliability,
     ) {
         if let Some(association) = self.registry.get_mut(id) {
-            association.set_reliability(stream, reliability);
+            association.sender.set_reliability(stream, reliability);
         }
     }
 
@@ -351,7 +354,7 @@ impl Endpoint {
         policy: Option<ReliabilityPolicy>,
     ) -> Abandoned {
         let association = self.registry.get(id);
-        association.map_or_else(Abandoned::default, |it| it.abandoned(stream, policy))
+        association.map_or_else(Abandoned::default, |it| it.sender.abandoned(stream, policy))
     }
 
     /// Says how a stream is to be treated by the stream scheduler (`SCTP_STREAM_SCHEDULER_VALUE`, RFC
@@ -363,7 +366,7 @@ impl Endpoint {
         stream: StreamId,
         options: StreamOptions,
     ) -> bool {
-        self.with(now, id, |association, _| association.set_stream_options(stream, options))
+        self.with(now, id, |association, _| association.sender.set_stream_options(stream, options))
     }
 
     /// Requests that streams begin anew with the numbers of their messages, in one or both directions;
@@ -376,8 +379,10 @@ impl Endpoint {
         directions: &[StreamDirection],
         streams: &[StreamId],
     ) -> Result<(), ReconfigurationError> {
-        self.with(now, id, |association, _| Some(association.reset_streams(directions, streams)))
-            .unwrap_or(Err(ReconfigurationError::NotEstablished))
+        self.with(now, id, |association, _| {
+            Some(association.reconfigure().and_then(|mut it| it.reset_streams(directions, streams)))
+        })
+        .unwrap_or(Err(ReconfigurationError::NotEstablished))
     }
 
     /// Requests that all streams and the TSNs of both directions begin anew (`SCTP_RESET_ASSOC`, RFC
@@ -388,8 +393,10 @@ impl Endpoint {
         now: Instant,
         id: AssociationId,
     ) -> Result<(), ReconfigurationError> {
-        self.with(now, id, |association, _| Some(association.reset_association()))
-            .unwrap_or(Err(ReconfigurationError::NotEstablished))
+        self.with(now, id, |association, _| {
+            Some(association.reconfigure().and_then(|mut it| it.reset_association()))
+        })
+        .unwrap_or(Err(ReconfigurationError::NotEstablished))
     }
 
     /// Requests more streams (`SCTP_ADD_STREAMS`, RFC 6525 section 6.3.4). [`Event::StreamsAdded`]
@@ -401,8 +408,12 @@ impl Endpoint {
         outgoing: u16,
         incoming: u16,
     ) -> Result<(), ReconfigurationError> {
-        self.with(now, id, |association, _| Some(association.request_streams(outgoing, incoming)))
-            .unwrap_or(Err(ReconfigurationError::NotEstablished))
+        self.with(now, id, |association, _| {
+            Some(
+                association.reconfigure().and_then(|mut it| it.request_streams(outgoing, incoming)),
+            )
+        })
+        .unwrap_or(Err(ReconfigurationError::NotEstablished))
     }
 
     /// Takes the next message, or the next part of one that is larger than can be held
@@ -427,14 +438,14 @@ impl Endpoint {
 
     /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
     pub fn unsent(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, Association::unsent)
+        self.registry.get(id).map_or(0, |it| it.sender.unsent())
     }
 
     /// Bytes that need to be [`Self::unsent`] so that no path waits for the user: what may leave now,
     /// and a few milliseconds of data at the rate of the paths. What is queued beyond that only makes
     /// other data wait.
     pub fn wanted(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, Association::wanted)
+        self.registry.get(id).map_or(0, |it| it.sender.wanted(&it.paths))
     }
 
     /// The longest smoothed round trip of the paths that may carry data now, if there are several and one is measured.
@@ -448,19 +459,19 @@ impl Endpoint {
     /// while there are many, however few bytes are [`Self::unsent`], and slow paths go on to carry their share.
     pub fn set_backlog(&mut self, id: AssociationId, bytes: usize) {
         if let Some(association) = self.registry.get_mut(id) {
-            association.set_backlog(bytes);
+            association.sender.set_backlog(bytes);
         }
     }
 
     /// Says whether a message that does not fill a packet is to wait while anything is in flight
     /// (`SCTP_NODELAY`, RFC 6458 section 8.1.5, the other way round). `Config::nagle` is the default.
     pub fn set_nagle(&mut self, now: Instant, id: AssociationId, nagle: bool) {
-        self.with(now, id, |association, _| association.set_nagle(nagle));
+        self.with(now, id, |association, _| association.sender.set_nagle(nagle));
     }
 
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
     pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
-        self.registry.get(id).map(Association::sender_queue_info)
+        self.registry.get(id).map(|it| it.sender.queue_info(&it.paths))
     }
 
     /// Asks for [`Event::SenderDry`], once: now if nothing is to be sent, else when all of it has been
@@ -471,18 +482,18 @@ impl Endpoint {
 
     /// Whether everything that was accepted has been delivered or given up; true for an association that does not exist.
     pub fn is_dry(&self, id: AssociationId) -> bool {
-        self.registry.get(id).is_none_or(Association::is_dry)
+        self.registry.get(id).is_none_or(|it| it.sender.is_dry())
     }
 
     /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of
     /// `SCTP_SQINFO`); 0 for an association that does not exist.
     pub fn queued_on_stream(&self, id: AssociationId, stream: StreamId) -> usize {
-        self.registry.get(id).map_or(0, |association| association.queued_on(stream))
+        self.registry.get(id).map_or(0, |it| it.sender.queued_on(stream))
     }
 
     /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.
     pub fn fragment_size(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, Association::fragment_size)
+        self.registry.get(id).map_or(0, |it| it.sender.fragment_size(&it.paths))
     }
 
     /// What the association has sent and received, and the longest RTO since the last call.

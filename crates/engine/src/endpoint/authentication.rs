@@ -25,7 +25,7 @@ impl Endpoint {
         secret: &[u8],
     ) -> Result<(), KeyError> {
         match id {
-            Some(id) => self.with_key(now, id, |it, _| it.set_shared_key(number, secret)),
+            Some(id) => self.with_key(now, id, |it, _| it.security.set_shared_key(number, secret)),
             None => {
                 self.shared_keys.set(number, secret);
                 Ok(())
@@ -45,7 +45,7 @@ impl Endpoint {
         number: u16,
     ) -> Result<(), KeyError> {
         match id {
-            Some(id) => self.with_key(now, id, |it, _| it.activate_key(number)),
+            Some(id) => self.with_key(now, id, |it, _| it.security.activate_key(number)),
             None => self.shared_keys.activate(number),
         }
     }
@@ -62,7 +62,7 @@ impl Endpoint {
         number: u16,
     ) -> Result<(), KeyError> {
         match id {
-            Some(id) => self.with_key(now, id, |it, cx| it.deactivate_key(cx, number)),
+            Some(id) => self.with_key(now, id, |it, cx| it.security.deactivate_key(cx, id, number)),
             None => self.shared_keys.deactivate(number),
         }
     }
@@ -79,7 +79,7 @@ impl Endpoint {
         number: u16,
     ) -> Result<(), KeyError> {
         match id {
-            Some(id) => self.with_key(now, id, |it, _| it.delete_key(number)),
+            Some(id) => self.with_key(now, id, |it, _| it.security.delete_key(number)),
             None => self.shared_keys.delete(number),
         }
     }
@@ -87,7 +87,7 @@ impl Endpoint {
     /// The chunk types that the peer wants authenticated, as it has listed them (`SCTP_PEER_AUTH_CHUNKS`, RFC 6458 section
     /// 8.2.3); none without an association or without authentication.
     pub fn chunks_authenticated_for_peer(&self, id: AssociationId) -> &[u8] {
-        self.registry.get(id).map_or(&[], |association| association.listed_by_peer())
+        self.registry.get(id).map_or(&[], |association| association.security.listed_by_peer())
     }
 
     /// Whether a packet with `cookie`, with an AUTH chunk before it or none, is to be processed. The
@@ -99,9 +99,10 @@ impl Endpoint {
         auth: Option<AuthAndRest<'_>>,
     ) -> Result<Authenticity, Option<Rejection>> {
         let association = known.and_then(|id| self.registry.get_mut(id));
-        if let Some(association) = association.filter(|it| it.is_authenticating()) {
-            let demanded = association.demands(types::COOKIE_ECHO);
-            let checked = auth.and_then(|(auth, rest)| association.check_auth(&auth, rest));
+        if let Some(association) = association.filter(|it| it.security.is_authenticating()) {
+            let demanded = association.security.demands(types::COOKIE_ECHO);
+            let checked =
+                auth.and_then(|(auth, rest)| association.security.check_auth(&auth, rest));
             return verdict(demanded, checked);
         }
         let offers = cookie.auth.as_ref().zip(cookie.peer.auth.as_ref());

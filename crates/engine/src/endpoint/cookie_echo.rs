@@ -33,7 +33,7 @@ impl Endpoint {
             return;
         };
         let known = self.association_of(addr, &cookie, header);
-        let refuses = |association: &Association| !association.takes_plain_cookies();
+        let refuses = |association: &Association| !association.security.takes_plain_cookies();
         if known.and_then(|id| self.registry.get(id)).is_some_and(refuses) {
             self.counters.unprotected_packets += 1;
             return;
@@ -169,7 +169,7 @@ impl Endpoint {
         let parameters = self.parameters_at(begun.local.ip(), header.destination_port);
         let mut cx = context!(self, now, parameters);
         let mut association = Association::accept(&mut cx, id, cookie, addr);
-        association.set_parameters(parameters);
+        association.parameters = parameters;
         self.registry.insert(id, association);
         self.settle(id);
         Some(id)

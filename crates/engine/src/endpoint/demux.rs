@@ -98,7 +98,7 @@ impl Endpoint {
     {
         let (left, share) = self.memory();
         let Some(association) = self.registry.get_mut(id) else { return R::default() };
-        let parameters = association.parameters();
+        let parameters = association.parameters.clone();
         let mut cx = context!(self, now, parameters);
         association.allow(left, share);
         let result = call(association, &mut cx);

@@ -28,7 +28,7 @@ impl Endpoint {
         let Some(association) = self.registry.get(id) else { return };
         let reflected = association.peer_tag() == Some(header.tag);
         let setting_up = association.is_setting_up();
-        if association.requires_protection() && reflected {
+        if association.security.requires_protection() && reflected {
             self.counters.unprotected_packets += 1;
             return;
         }
@@ -43,7 +43,7 @@ impl Endpoint {
                     return;
                 }
                 // Its sender has no state from which it could authenticate anything.
-                if association.demands(types::ABORT) {
+                if association.security.demands(types::ABORT) {
                     self.counters.unauthenticated_chunks += 1;
                     return;
                 }

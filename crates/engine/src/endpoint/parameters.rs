@@ -99,7 +99,7 @@ impl Endpoint {
 
     /// The parameters of an association, if it has some of its own.
     pub(super) fn parameters_of(&self, id: AssociationId) -> Option<Arc<Config>> {
-        self.registry.get(id).and_then(Association::parameters)
+        self.registry.get(id)?.parameters.clone()
     }
 
     pub(super) fn begin(
@@ -130,7 +130,7 @@ impl Endpoint {
         let mut cx = context!(self, now, parameters);
         let mut association = Association::connect(&mut cx, id, ports, tag, candidates)
             .ok_or(ConnectError::NoLocalAddress)?;
-        association.set_parameters(parameters);
+        association.parameters = parameters;
         self.registry.insert(id, association);
         self.settle(id);
         Ok(id)

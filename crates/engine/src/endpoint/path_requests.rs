@@ -49,7 +49,7 @@ impl Endpoint {
         initial: Duration,
         bounds: (Duration, Duration),
     ) {
-        self.with(now, id, |it, _| it.set_rto(initial, bounds));
+        self.with(now, id, |it, _| it.paths.set_rto(initial, bounds));
     }
 
     /// Changes how the paths to `remote` are supervised, or without one all paths of the association, those to
@@ -68,26 +68,25 @@ impl Endpoint {
     /// `None` without such an association or path.
     pub fn supervision(&self, id: AssociationId, remote: Option<IpAddr>) -> Option<Supervision> {
         let association = self.registry.get(id)?;
-        let parameters = association.parameters();
-        association.supervision(parameters.as_deref().unwrap_or(&self.config), remote)
+        let config = association.parameters.as_deref().unwrap_or(&self.config);
+        association.supervision(config, remote)
     }
 
     /// Changes Association.Max.Retrans of an association that exists (`SCTP_ASSOCINFO`, RFC 6458 section 8.1.2).
     pub fn set_max_retransmits(&mut self, now: Instant, id: AssociationId, limit: u32) {
-        self.with(now, id, |it, _| it.set_max_retransmits(limit));
+        self.with(now, id, |it, _| it.errors.limit = Some(limit));
     }
 
     /// Association.Max.Retrans of an association that exists.
     pub fn max_retransmits(&self, id: AssociationId) -> Option<u32> {
         let association = self.registry.get(id)?;
-        let parameters = association.parameters();
-        Some(association.most_errors(parameters.as_deref().unwrap_or(&self.config)))
+        Some(association.errors.most(association.parameters.as_deref().unwrap_or(&self.config)))
     }
 
     /// Makes no fragment of a message larger than `limit` bytes (`SCTP_MAXSEG`, RFC 6458 section 8.1.16), or
     /// without one only as large as fits a packet. Holds for what has not been sent.
     pub fn set_fragment_limit(&mut self, now: Instant, id: AssociationId, limit: Option<u16>) {
-        self.with(now, id, |it, _| it.set_fragment_limit(limit));
+        self.with(now, id, |it, _| it.sender.set_fragment_limit(limit));
     }
 
     /// Says what is wanted of paths from now on, of those that exist and of those to come: of the rules that
@@ -108,7 +107,7 @@ impl Endpoint {
     pub fn set_redundancy(&mut self, now: Instant, redundancy: Redundancy) {
         self.config.redundancy = redundancy;
         for id in self.registry.ids() {
-            self.with(now, id, |association, _| association.set_redundancy(redundancy));
+            self.with(now, id, |it, _| it.sender.set_redundancy(redundancy, &mut it.paths));
         }
     }
 

@@ -10,7 +10,7 @@ impl Endpoint {
     /// What both ends have agreed on about key management in the handshake; none if packets of the
     /// association cannot be protected ("Get Agreed DTLS Key Management Method and Role").
     pub fn key_agreement(&self, id: AssociationId) -> Option<&KeyAgreement> {
-        self.registry.get(id)?.key_agreement()
+        self.registry.get(id)?.security.key_agreement()
     }
 
     /// Seals all packets from now on with `key`: the first one is of epoch 3, each later one of the
@@ -72,7 +72,7 @@ impl Endpoint {
     /// What the keys of an association were used for; none if packets cannot be protected. Keys must be
     /// replaced before they are used up: nothing is sent then.
     pub fn key_use(&self, id: AssociationId) -> Option<KeyUse> {
-        self.registry.get(id)?.key_use()
+        self.registry.get(id)?.security.key_use()
     }
 
     fn change_protection(
