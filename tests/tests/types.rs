@@ -31,7 +31,7 @@ const FIELDS: &[(&str, usize)] = &[
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 102),
     ("daemon::Stack", 91),
-    ("engine::Association", 261),
+    ("engine::Association", 215),
     ("engine::Bbr", 78),
     ("engine::Endpoint", 126),
     ("engine::Path", 201),

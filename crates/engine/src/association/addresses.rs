@@ -3,6 +3,7 @@
 use super::announcement::{Announcement, may_change_addresses};
 use super::asconf::{AddressChanges, Request};
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::tcb::Association;
 use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
@@ -73,7 +74,7 @@ impl Association {
         locals.retain(|local| changes.own.contains(&local.addr.ip()));
         let mut pairs = pairing::pairs(anchor, &locals, &self.peer_addresses);
         if changes.translated {
-            pairs.extend(pairing::pairs(anchor, &locals, &self.confirmed_addresses()));
+            pairs.extend(pairing::pairs(anchor, &locals, &self.paths.confirmed_addresses()));
         }
         pairs.retain(|pair| changes.own.contains(&pair.local.ip()));
         for pair in pairs {
@@ -85,8 +86,7 @@ impl Association {
     /// Removes the paths from addresses that are not ours, after all.
     pub(super) fn drop_foreign_sources(&mut self) {
         let Some(changes) = &self.addresses else { return };
-        let foreign = |path: &&crate::path::Path| !changes.own.contains(&path.addr().local.ip());
-        let leaving: Vec<_> = self.paths.iter().filter(foreign).map(|path| path.id()).collect();
+        let leaving = self.paths.ids(|path| !changes.own.contains(&path.addr().local.ip()));
         self.remove_paths(&leaving);
     }
 
@@ -205,43 +205,37 @@ impl Association {
 
     /// The user wants `remote` to be used first. Whether it is a confirmed address of the peer.
     pub(crate) fn set_primary(&mut self, remote: IpAddr) -> bool {
-        let Some(id) = self.best_to(remote) else { return false };
+        let Some(id) = self.paths.best_to(remote) else { return false };
         self.paths.set_primary(id);
         if let Some(changes) = &mut self.addresses {
             changes.wanted_primary = None;
         }
         true
-    }
-
-    /// The user wants a HEARTBEAT on a path to `remote`, or on the primary path. Whether there is one.
-    pub(crate) fn request_heartbeat(&mut self, remote: Option<IpAddr>) -> bool {
-        if !self.state.sends_heartbeats() {
-            return false;
-        }
-        let id = remote.map_or(Some(self.paths.primary()), |remote| self.best_to(remote));
-        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
-        path.probe_now();
-        true
-    }
-
-    /// The confirmed path to `remote` that is used before others.
-    fn best_to(&self, remote: IpAddr) -> Option<PathId> {
-        let to = self.paths.iter().filter(|path| path.addr().remote.ip() == remote);
-        let confirmed = to.filter(|path| path.is_confirmed());
-        let best = confirmed.min_by_key(|path| (path.reluctance(), path.id()));
-        best.map(|path| path.id())
     }
 
     /// Makes the preferred address primary as soon as it is confirmed.
     pub(super) fn apply_preference(&mut self, cx: &mut Context<'_>) {
         let wanted = self.addresses.as_ref().and_then(|changes| changes.wanted_primary);
         let Some(address) = wanted else { return };
-        let Some(id) = self.best_to(address) else { return };
+        let Some(id) = self.paths.best_to(address) else { return };
         self.paths.set_primary(id);
         if let Some(changes) = &mut self.addresses {
             changes.wanted_primary = None;
         }
         let change = AddressChange::MadePrimary;
         cx.emit(self.id, Event::PeerAddress { address, change });
+    }
+}
+
+impl PathManager<'_> {
+    /// The user wants a HEARTBEAT on a path to `remote`, or on the primary path. Whether there is one.
+    pub(crate) fn request_heartbeat(&mut self, remote: Option<IpAddr>) -> bool {
+        if !self.state.sends_heartbeats() {
+            return false;
+        }
+        let id = remote.map_or(Some(self.paths.primary()), |remote| self.paths.best_to(remote));
+        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
+        path.probe_now();
+        true
     }
 }

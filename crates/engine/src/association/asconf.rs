@@ -300,7 +300,7 @@ impl Association {
     /// other way left for it.
     pub(crate) fn take_detour(&mut self, cx: &Context<'_>) {
         let running = self.addresses.as_ref().is_some_and(|changes| changes.running.is_some());
-        if !(running && self.is_cut_off()) {
+        if !(running && self.paths.is_cut_off()) {
             return;
         }
         let usable: Vec<_> =
@@ -433,7 +433,7 @@ impl Association {
         ack: &AsconfAck<'_>,
     ) {
         self.errors.clear();
-        self.sample(cx, running.path, running.retry.round_trip(cx.now));
+        self.paths.sample(cx.now, running.path, running.retry.round_trip(cx.now));
         if let Some(path) = self.paths.get_mut(running.path) {
             path.clear_errors();
         }

@@ -2,6 +2,7 @@
 //! packets with CE to the peer, and from what the peer says of them to the window.
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::receive::Arrival;
 use super::tcb::Association;
 use crate::config::EcnUse;
@@ -13,6 +14,13 @@ use manypath_wire::chunk::{Chunk, Cwr, Ecne};
 use manypath_wire::packet::PacketWriter;
 
 impl Association {
+    /// The path that has to tell that its window was reduced.
+    pub(super) fn cwr_path(&self) -> Option<PathId> {
+        let agreed = self.paths.uses_ecn() && self.state.sends_heartbeats();
+        let mut paths = self.paths.iter().filter(|_| agreed);
+        paths.find(|path| path.ecn().cwr().is_some()).map(|path| path.id())
+    }
+
     /// Both ends have said that they are capable of ECN, and the handshake is over: from now on packets
     /// with new data are marked so. Those of the handshake are not, as a SYN is not.
     pub(super) fn start_ecn(&mut self, cx: &Context<'_>) {
@@ -25,60 +33,20 @@ impl Association {
         });
     }
 
-    fn is_ecn_agreed(&self) -> bool {
-        self.paths.uses_ecn()
-    }
-
     /// The packet that was worked through has brought new data: if it came with CE, the peer is to know.
     pub(super) fn note_congestion(&mut self, arrival: &Arrival<'_>) -> bool {
         let Some(tsn) = arrival.lowest_tsn.filter(|_| arrival.ecn == Ecn::Ce) else { return false };
         if let Some(path) = self.paths.get_mut(arrival.via) {
             path.on_ce_received();
         }
-        let agreed = self.is_ecn_agreed();
+        let agreed = self.paths.uses_ecn();
         let Some(peer) = self.peer.as_mut().filter(|_| agreed) else { return false };
         peer.receiver.note_congestion(arrival.via, tsn)
-    }
-
-    pub(super) fn handle_ecne(&mut self, cx: &mut Context<'_>, ecne: Ecne) {
-        if !self.is_ecn_agreed() {
-            return;
-        }
-        match self.sender.handle_ecne(cx.now, ecne.lowest_tsn, &mut self.paths) {
-            EchoOutcome::Answered => {}
-            EchoOutcome::Unattributed | EchoOutcome::NeverSent => cx.counters.strange_ecnes += 1,
-        }
-        self.count_ecn_failures(cx);
     }
 
     pub(super) fn handle_cwr(&mut self, via: PathId, cwr: Cwr) {
         if let Some(peer) = &mut self.peer {
             peer.receiver.handle_cwr(via, cwr);
-        }
-    }
-
-    /// Counts the paths on which ECN was given up.
-    pub(super) fn count_ecn_failures(&mut self, cx: &mut Context<'_>) {
-        if self.is_ecn_agreed() {
-            let news =
-                self.paths.iter_mut().filter_map(|path| path.take_ecn_failure().then_some(()));
-            cx.counters.ecn_failures += news.count() as u64;
-        }
-    }
-
-    /// The path that has to tell that its window was reduced.
-    pub(super) fn cwr_path(&self) -> Option<PathId> {
-        let agreed = self.is_ecn_agreed() && self.state.sends_heartbeats();
-        let mut paths = self.paths.iter().filter(|_| agreed);
-        paths.find(|path| path.ecn().cwr().is_some()).map(|path| path.id())
-    }
-
-    /// The CWR of `id`, if there is one to be sent. Without room it remains due.
-    pub(super) fn write_cwr(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let Some((tsn, all_paths)) = path.ecn().cwr() else { return };
-        if packet.push(&Chunk::Cwr(Cwr { lowest_tsn: tsn.wire(), all_paths })).is_ok() {
-            path.on_cwr_sent(now);
         }
     }
 
@@ -90,6 +58,37 @@ impl Association {
         for ecne in peer.receiver.echoes.chunks() {
             // What finds no room goes with the next SACK.
             let _no_room = packet.push(&Chunk::Ecne(ecne)).is_err();
+        }
+    }
+}
+
+impl PathManager<'_> {
+    pub(super) fn handle_ecne(&mut self, cx: &mut Context<'_>, ecne: Ecne) {
+        if !self.paths.uses_ecn() {
+            return;
+        }
+        match self.sender.handle_ecne(cx.now, ecne.lowest_tsn, self.paths) {
+            EchoOutcome::Answered => {}
+            EchoOutcome::Unattributed | EchoOutcome::NeverSent => cx.counters.strange_ecnes += 1,
+        }
+        self.count_ecn_failures(cx);
+    }
+
+    /// Counts the paths on which ECN was given up.
+    pub(super) fn count_ecn_failures(&mut self, cx: &mut Context<'_>) {
+        if self.paths.uses_ecn() {
+            let news =
+                self.paths.iter_mut().filter_map(|path| path.take_ecn_failure().then_some(()));
+            cx.counters.ecn_failures += news.count() as u64;
+        }
+    }
+
+    /// The CWR of `id`, if there is one to be sent. Without room it remains due.
+    pub(super) fn write_cwr(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some((tsn, all_paths)) = path.ecn().cwr() else { return };
+        if packet.push(&Chunk::Cwr(Cwr { lowest_tsn: tsn.wire(), all_paths })).is_ok() {
+            path.on_cwr_sent(now);
         }
     }
 }

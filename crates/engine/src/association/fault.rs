@@ -2,13 +2,13 @@
 //! and 8.2, RFC 7829 section 3.2).
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::state::State;
 use super::tcb::Association;
 use crate::config::Config;
 use crate::event::{CloseReason, Event};
 use crate::path::{MtuSearch, PathAddr, PathId, PathState};
 use crate::time::Duration;
-use alloc::vec::Vec;
 use manypath_wire::cause::Causes;
 use manypath_wire::chunk::Abort;
 
@@ -22,7 +22,7 @@ impl Association {
             self.errors.add(cx.now);
         }
         let state = path.on_error(cx.config);
-        self.set_path_state(cx, id, state);
+        self.path_manager().set_path_state(cx, id, state);
         self.drop_forgotten_port(id);
         if self.errors.are_too_many(cx.now, cx.config, self.patience(cx.config)) {
             self.give_up(cx, CloseReason::TooManyFailures);
@@ -38,28 +38,6 @@ impl Association {
         }
     }
 
-    /// Looks for paths that are silent while others are not.
-    pub(super) fn suspect_silent_paths(&mut self, cx: &mut Context<'_>) {
-        if self.state.sends_data() {
-            let silent = self.sender.silent_paths(cx.now, &mut self.paths);
-            silent.iter().for_each(|id| self.suspect(cx, id));
-        }
-    }
-
-    /// `id` is silent while others are not.
-    pub(super) fn suspect(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let Some(path) = self.paths.get_mut(id).filter(|path| path.is_active()) else { return };
-        path.suspect(cx.now);
-        self.set_path_state(cx, id, PathState::PotentiallyFailed);
-    }
-
-    /// DATA that went over `id` alone was acknowledged.
-    pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let state = path.on_data_acked();
-        self.set_path_state(cx, id, state);
-    }
-
     /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
         self.sender.on_suspect_answered(cx.now, id, &mut self.paths);
@@ -68,7 +46,7 @@ impl Association {
         let is_new = !path.is_confirmed();
         let remote = path.addr().remote;
         self.paths.verify(remote);
-        self.set_path_state(cx, id, PathState::Active);
+        self.path_manager().set_path_state(cx, id, PathState::Active);
         if is_new {
             self.leave_other_ports(cx, id);
             if cx.config.cookie_race {
@@ -76,14 +54,7 @@ impl Association {
             }
         }
         self.apply_preference(cx);
-        self.apply_wished_primary();
-    }
-
-    /// Takes a round-trip time measured by a control chunk.
-    pub(super) fn sample(&mut self, cx: &Context<'_>, id: PathId, round_trip: Option<Duration>) {
-        if let (Some(path), Some(round_trip)) = (self.paths.get_mut(id), round_trip) {
-            path.on_round_trip(cx.now, round_trip);
-        }
+        self.paths.apply_wished_primary();
     }
 
     /// The network said that `addr` cannot be reached. During setup this ends the attempt over that
@@ -118,7 +89,7 @@ impl Association {
 
     fn leave_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
         if let Some(id) = self.paths.by_addr(&addr) {
-            self.set_path_state(cx, id, PathState::Inactive);
+            self.path_manager().set_path_state(cx, id, PathState::Inactive);
         }
         if !self.paths.iter().any(|path| path.is_active()) {
             self.close(cx, CloseReason::Graceful);
@@ -140,12 +111,36 @@ impl Association {
             waiting.t1.send_again();
         }
     }
+}
+
+impl PathManager<'_> {
+    /// Looks for paths that are silent while others are not.
+    pub(super) fn suspect_silent_paths(&mut self, cx: &mut Context<'_>) {
+        if self.state.sends_data() {
+            let silent = self.sender.silent_paths(cx.now, self.paths);
+            silent.iter().for_each(|id| self.suspect(cx, id));
+        }
+    }
+
+    /// `id` is silent while others are not.
+    pub(super) fn suspect(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.is_active()) else { return };
+        path.suspect(cx.now);
+        self.set_path_state(cx, id, PathState::PotentiallyFailed);
+    }
+
+    /// DATA that went over `id` alone was acknowledged.
+    pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let state = path.on_data_acked();
+        self.set_path_state(cx, id, state);
+    }
 
     pub(super) fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let Some(before) = path.change_state(state) else { return };
         cx.emit(self.id, Event::PathChanged { path: id, state });
-        self.keys_changed |= before == PathState::Unconfirmed;
+        *self.keys_changed |= before == PathState::Unconfirmed;
         if state == PathState::Active {
             path.change_mtu(MtuSearch::start);
             self.path_returned(cx, id);
@@ -157,13 +152,10 @@ impl Association {
 
     /// Data leaves the path and a HEARTBEAT asks at once whether it works.
     fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
-        if self.state.sends_heartbeats()
-            && let Some(path) = self.paths.get_mut(id)
-            && path.supervision(cx.config).heartbeats
-        {
+        if let Some(path) = self.probed(id).filter(|path| path.supervision(cx.config).heartbeats) {
             path.probe_now();
         }
-        self.sender.path_lost(id, &mut self.paths);
+        self.sender.path_lost(id, self.paths);
     }
 
     /// What is in flight on the path waits for a T3-rtx that was backed off while nothing got
@@ -180,9 +172,8 @@ impl Association {
 
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
     pub(super) fn leave_failed_paths(&mut self) {
-        let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight() > 0);
-        for id in failed.map(|path| path.id()).collect::<Vec<_>>() {
-            self.sender.path_lost(id, &mut self.paths);
+        for id in self.paths.ids(|path| !path.is_active() && path.flight() > 0) {
+            self.sender.path_lost(id, self.paths);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! HEARTBEATs of an association (RFC 9260 sections 5.4 and 8.3).
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::state::State;
 use super::tcb::Association;
 use crate::path::heartbeat::{self, Expiry};
@@ -8,39 +9,6 @@ use crate::path::{MtuSearch, PathId, PathState};
 use manypath_wire::chunk::Unknown;
 
 impl Association {
-    /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
-    pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
-        for path in self.paths.iter_mut() {
-            match path.state() {
-                PathState::Active => {
-                    path.rest_probing(cx.now, cx.config, cx.rng);
-                    path.change_mtu(MtuSearch::start);
-                    if path.has_untold_policy() {
-                        path.probe_now();
-                    }
-                }
-                // A HEARTBEAT may have left with the COOKIE ECHO.
-                PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
-                    path.probe_again(cx.now);
-                }
-            }
-        }
-    }
-
-    /// Sends a HEARTBEAT on `id` as soon as possible, unless none are sent in this state. It carries the path's policy
-    /// to the peer; its loss is noticed as that of any.
-    pub(super) fn probe(&mut self, id: PathId) {
-        let heartbeats = self.state.sends_heartbeats();
-        if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
-            path.probe_now();
-        }
-    }
-
-    /// Probing ends.
-    pub(super) fn stop_heartbeats(&mut self) {
-        self.paths.iter_mut().for_each(|path| path.stop_probing());
-    }
-
     /// A HEARTBEAT arrived over `via`: it is answered from COOKIE-ECHOED until SHUTDOWN-SENT or
     /// SHUTDOWN-ACK-SENT. An answer that is queued in COOKIE-ECHOED leaves after the COOKIE ACK has
     /// come, because nothing but COOKIE ECHOs may be sent before (section 5.1 C).
@@ -72,7 +40,11 @@ impl Association {
     /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
     /// that packets of full size get there.
     pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
-        if self.handle_mtu_answer(cx, info) || self.handle_measurement(cx, info) {
+        let mut manager = self.path_manager();
+        if manager.handle_mtu_answer(cx, info) {
+            return self.errors.clear();
+        }
+        if manager.handle_measurement(cx, info) {
             return;
         }
         let id = heartbeat::path_of(info);
@@ -86,18 +58,18 @@ impl Association {
             return;
         };
         self.paths.verify(remote);
-        self.sample(cx, id, Some(answer.round_trip));
+        self.paths.sample(cx.now, id, Some(answer.round_trip));
         self.errors.clear();
-        self.note_policy_heard(id, info);
-        self.note_heartbeat(cx, id, answer.full_sized);
-        if !answer.full_sized && self.probe_with_full_size(id) {
+        self.path_manager().note_policy_heard(id, info);
+        self.path_manager().note_heartbeat(cx, id, answer.full_sized);
+        if !answer.full_sized && self.path_manager().probe_with_full_size(id) {
             return;
         }
         self.path_confirmed(cx, id);
         if self.sender.hear_standby(cx.now, id, &mut self.paths) {
-            self.suspect_silent_paths(cx);
+            self.path_manager().suspect_silent_paths(cx);
         }
-        self.rest_heartbeat(cx, id);
+        self.path_manager().rest_heartbeat(cx, id);
         self.release_memory();
     }
 
@@ -115,16 +87,6 @@ impl Association {
         }
     }
 
-    /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.
-    fn probe_with_full_size(&mut self, id: PathId) -> bool {
-        let heartbeats = self.state.sends_heartbeats();
-        let path = self.paths.get_mut(id).filter(|path| !path.is_active());
-        let Some(path) = path.filter(|_| heartbeats) else { return false };
-        path.clear_errors();
-        path.probe_now();
-        true
-    }
-
     /// The heartbeat timer of `id` has expired.
     pub(super) fn handle_heartbeat_timeout(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -134,27 +96,63 @@ impl Association {
             return;
         }
         path.back_off();
-        let counts = self.counts_for_association(id);
+        let counts = self.path_manager().counts_for_association(id);
         self.sender.on_suspect_silent(id, &mut self.paths);
         self.path_error(cx, id, counts);
         self.introduce(id);
         self.drop_unreached(cx, id);
+    }
+}
+
+impl PathManager<'_> {
+    /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
+    pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
+        for path in self.paths.iter_mut() {
+            match path.state() {
+                PathState::Active => {
+                    path.rest_probing(cx.now, cx.config, cx.rng);
+                    path.change_mtu(MtuSearch::start);
+                    if path.has_untold_policy() {
+                        path.probe_now();
+                    }
+                }
+                // A HEARTBEAT may have left with the COOKIE ECHO.
+                PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
+                    path.probe_again(cx.now);
+                }
+            }
+        }
+    }
+
+    /// Sends a HEARTBEAT on `id` as soon as possible, unless none are sent in this state. It carries the path's policy
+    /// to the peer; its loss is noticed as that of any.
+    pub(super) fn probe(&mut self, id: PathId) {
+        if let Some(path) = self.probed(id) {
+            path.probe_now();
+        }
+    }
+
+    /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.
+    fn probe_with_full_size(&mut self, id: PathId) -> bool {
+        let Some(path) = self.probed(id).filter(|path| !path.is_active()) else { return false };
+        path.clear_errors();
+        path.probe_now();
+        true
+    }
+
+    fn rest_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId) {
+        if let Some(path) = self.probed(id) {
+            path.rest_probing(cx.now, cx.config, cx.rng);
+        }
     }
 
     /// Whether a lost HEARTBEAT on `id` is an error of the association as well: only on the path that
     /// would carry data (RFC 9260 section 8.1). Of several such paths the one with the fewest errors
     /// decides, so that a dead path does not end an association whose other path is only idle.
     fn counts_for_association(&self, id: PathId) -> bool {
-        let usable = self.sender.usable(&self.paths);
+        let usable = self.sender.usable(self.paths);
         let Some(path) = self.paths.get(id).filter(|_| usable.contains(id)) else { return false };
         let mut others = self.paths.iter().filter(|it| it.id() != id && usable.contains(it.id()));
         self.sender.outstanding() == 0 && others.all(|it| it.errors() > path.errors())
-    }
-
-    fn rest_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let heartbeats = self.state.sends_heartbeats();
-        if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
-            path.rest_probing(cx.now, cx.config, cx.rng);
-        }
     }
 }

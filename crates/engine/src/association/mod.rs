@@ -38,6 +38,7 @@ mod ecn;
 mod fault;
 mod heartbeat;
 mod mtu;
+mod path_manager;
 mod protection;
 mod receive;
 pub(crate) mod reconfiguration;

@@ -1,12 +1,12 @@
 //! The search for the MTU of each path (RFC 8899): probes, their answers and what routers report.
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::tcb::Association;
 use crate::config::PathMtu;
 use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
-use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::chunk::{Chunk, Heartbeat, Pad, types};
 use manypath_wire::packet::PacketWriter;
@@ -44,6 +44,25 @@ impl Association {
         let len = self.complete_packet(packet);
         self.one_packet(id, len, batch)
     }
+}
+
+impl PathManager<'_> {
+    /// Something was lost or acknowledged: are there paths on which only small packets pass?
+    pub(super) fn look_for_black_holes(&mut self, cx: &mut Context<'_>) {
+        for path in self.paths.iter_mut().filter(|path| path.search().is_on()) {
+            let timing = path.timing();
+            let found = path.change_mtu(|search| search.judge(cx.now, timing));
+            cx.counters.mtu_black_holes += u64::from(found);
+        }
+    }
+
+    /// A HEARTBEAT was answered, of full size or small.
+    pub(super) fn note_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, full_sized: bool) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_passed(full_sized);
+        }
+        self.look_for_black_holes(cx);
+    }
 
     /// A HEARTBEAT ACK arrived. Whether it answers a probe: then the path takes packets of its size.
     /// The association and the path work, too.
@@ -62,8 +81,17 @@ impl Association {
         if path.is_active() {
             path.clear_errors();
         }
-        self.errors.clear();
         true
+    }
+
+    /// A router has dropped the packet that begins with `quote`, because it takes no more than `mtu`
+    /// bytes on the way `addr`.
+    pub(crate) fn handle_too_big(&mut self, cx: &mut Context<'_>, addr: PathAddr, mtu: u16) {
+        let id = self.paths.by_addr(&addr);
+        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return };
+        let timing = path.timing();
+        let used = path.change_mtu(|search| search.on_too_big(cx.now, mtu, timing));
+        cx.counters.ignored_too_big_reports += u64::from(!used);
     }
 
     /// The user begins or ends the search on the paths to `remote`, or on all.
@@ -85,27 +113,12 @@ impl Association {
         }
     }
 
-    /// A router has dropped the packet that begins with `quote`, because it takes no more than `mtu`
-    /// bytes on the way `addr`.
-    pub(crate) fn handle_too_big(&mut self, cx: &mut Context<'_>, addr: PathAddr, mtu: u16) {
-        let id = self.paths.by_addr(&addr);
-        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return };
-        let timing = path.timing();
-        let used = path.change_mtu(|search| search.on_too_big(cx.now, mtu, timing));
-        cx.counters.ignored_too_big_reports += u64::from(!used);
-    }
-
-    /// When the search of `path` has something to do.
-    pub(super) fn mtu_deadline(&self, path: &Path) -> Option<Instant> {
-        let runs = self.state.sends_heartbeats() && path.is_active();
-        path.search().deadline().filter(|_| runs)
-    }
-
     /// The timers of searches that have expired.
     pub(super) fn handle_mtu_timeouts(&mut self, cx: &mut Context<'_>) {
-        let expired =
-            self.paths.iter().filter(|path| self.mtu_deadline(path).is_some_and(|at| at <= cx.now));
-        for id in expired.map(|path| path.id()).collect::<Vec<_>>() {
+        if !self.state.sends_heartbeats() {
+            return;
+        }
+        for id in self.paths.ids(|path| deadline(path).is_some_and(|at| at <= cx.now)) {
             let Some(path) = self.paths.get_mut(id) else { continue };
             if !path.search().is_worth_raising(path.last_data()) {
                 path.change_mtu(|search| search.postpone(cx.now));
@@ -115,23 +128,11 @@ impl Association {
             cx.counters.mtu_probes_lost += u64::from(lost);
         }
     }
+}
 
-    /// A HEARTBEAT was answered, of full size or small.
-    pub(super) fn note_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, full_sized: bool) {
-        if let Some(path) = self.paths.get_mut(id) {
-            path.on_passed(full_sized);
-        }
-        self.look_for_black_holes(cx);
-    }
-
-    /// Something was lost or acknowledged: are there paths on which only small packets pass?
-    pub(super) fn look_for_black_holes(&mut self, cx: &mut Context<'_>) {
-        for path in self.paths.iter_mut().filter(|path| path.search().is_on()) {
-            let timing = path.timing();
-            let found = path.change_mtu(|search| search.judge(cx.now, timing));
-            cx.counters.mtu_black_holes += u64::from(found);
-        }
-    }
+/// When the search of `path` has something to do, while HEARTBEATs are sent.
+pub(super) fn deadline(path: &Path) -> Option<Instant> {
+    path.search().deadline().filter(|_| path.is_active())
 }
 
 /// Fills what is left of `packet` with a PAD chunk.

@@ -185,7 +185,7 @@ impl Association {
                 return Break(());
             }
             Chunk::Heartbeat(heartbeat) => {
-                self.hear_policy(cx, arrival.via, heartbeat.info);
+                self.path_manager().hear_policy(cx, arrival.via, heartbeat.info);
                 self.handle_heartbeat(cx, arrival.via, arrival.rest);
             }
             Chunk::HeartbeatAck(ack) => self.handle_heartbeat_ack(cx, ack.info),
@@ -204,7 +204,7 @@ impl Association {
             Chunk::CookieEcho(_) => arrival.immediate = true,
             Chunk::CookieAck => self.handle_cookie_ack(cx, arrival.via),
             // RFC 9260 only reserves these; if ECN was not agreed on they mean nothing.
-            Chunk::Ecne(ecne) => self.handle_ecne(cx, ecne),
+            Chunk::Ecne(ecne) => self.path_manager().handle_ecne(cx, ecne),
             Chunk::Cwr(cwr) => self.handle_cwr(arrival.via, cwr),
             // "The receiver of the PAD chunk MUST discard this chunk and continue"
             Chunk::Pad(_) => {}
@@ -292,13 +292,13 @@ impl Association {
             self.errors.clear();
         }
         for id in outcome.acked_paths.iter() {
-            self.path_acked(cx, id);
+            self.path_manager().path_acked(cx, id);
         }
         for id in outcome.silent_paths.iter() {
-            self.suspect(cx, id);
+            self.path_manager().suspect(cx, id);
         }
-        self.look_for_black_holes(cx);
-        self.count_ecn_failures(cx);
+        self.path_manager().look_for_black_holes(cx);
+        self.path_manager().count_ecn_failures(cx);
         self.announce_writable(cx);
     }
 

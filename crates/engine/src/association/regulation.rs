@@ -2,6 +2,7 @@
 //! HEARTBEATs.
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::tcb::Association;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathId, heartbeat};
@@ -17,16 +18,30 @@ impl Association {
     pub(super) fn regulate(&mut self, cx: &mut Context<'_>) {
         let changed = self.paths.look_up_policies(cx.policies);
         for id in changed.iter() {
-            self.probe(id);
-            self.on_policy_changed(cx, id);
+            self.path_manager().probe(id);
+            self.path_manager().on_policy_changed(cx, id);
         }
         self.paths.regulate_at(cx.now);
         if !changed.is_empty() {
             self.ask_for_primary(cx);
-            self.leave_failed_paths();
+            self.path_manager().leave_failed_paths();
         }
     }
 
+    /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
+    /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
+    fn ask_for_primary(&mut self, cx: &Context<'_>) {
+        let wanted = |path: &&crate::path::Path| path.own_policy().primary && path.is_confirmed();
+        let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
+        if let Some(address) = address.filter(|_| self.addresses.is_some()) {
+            let change = AddressChange::MadePrimary;
+            // What cannot be asked for now is told by HEARTBEAT all the same.
+            let _told_otherwise = self.change_address(cx, change, address).is_err();
+        }
+    }
+}
+
+impl PathManager<'_> {
     /// A HEARTBEAT with `info` came over `via`: it may tell what the peer wants of the path.
     pub(super) fn hear_policy(&mut self, cx: &mut Context<'_>, via: PathId, info: &[u8]) {
         let Some(notice) = heartbeat::notice_in(info) else { return };
@@ -50,25 +65,6 @@ impl Association {
     fn on_policy_changed(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         cx.emit(self.id, Event::PathPolicy { path: id, policy: path.policy() });
-        self.apply_wished_primary();
-    }
-
-    /// The path that is wanted as the primary one is, as soon as it works.
-    pub(super) fn apply_wished_primary(&mut self) {
-        if let Some(wished) = self.paths.wished_primary() {
-            self.paths.set_primary(wished);
-        }
-    }
-
-    /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
-    /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
-    fn ask_for_primary(&mut self, cx: &Context<'_>) {
-        let wanted = |path: &&crate::path::Path| path.own_policy().primary && path.is_confirmed();
-        let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
-        if let Some(address) = address.filter(|_| self.addresses.is_some()) {
-            let change = AddressChange::MadePrimary;
-            // What cannot be asked for now is told by HEARTBEAT all the same.
-            let _told_otherwise = self.change_address(cx, change, address).is_err();
-        }
+        self.paths.apply_wished_primary();
     }
 }

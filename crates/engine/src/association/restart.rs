@@ -188,7 +188,7 @@ impl Association {
         cx.emit(self.id, Event::Restarted);
         self.announce_writable(cx);
         self.security.announce_authentication(cx, self.id);
-        self.start_heartbeats(cx);
+        self.path_manager().start_heartbeats(cx);
     }
 
     /// Action B: the peer's tag is that of the cookie. While the handshake lasts so is all else that the

@@ -257,7 +257,7 @@ impl Association {
             path.count_from(counted);
         }
         self.learn_peer(cx, received.announcement, None);
-        self.sample(cx, HANDSHAKE, round_trip);
+        self.paths.sample(cx.now, HANDSHAKE, round_trip);
         // An INIT may be repeated sooner than the path answers. Data must not be.
         if let Some(path) = self.paths.get_mut(HANDSHAKE) {
             path.allow_for(longest);
@@ -276,7 +276,7 @@ impl Association {
         let sent = echoed.t1.sends().saturating_sub(1);
         let path = if echoed.next_copy.is_some() { via } else { self.echo_path(sent) };
         let round_trip = echoed.t1.round_trip(cx.now);
-        self.sample(cx, path, round_trip);
+        self.paths.sample(cx.now, path, round_trip);
         self.establish(cx);
     }
 
@@ -311,7 +311,7 @@ impl Association {
         self.emit_connected(cx);
         self.announce_dry(cx);
         self.security.announce_authentication(cx, self.id);
-        self.start_heartbeats(cx);
+        self.path_manager().start_heartbeats(cx);
         if self.shutdown_wanted {
             self.state = State::ShutdownPending;
         }
@@ -328,7 +328,7 @@ impl Association {
             return;
         }
         if via == self.handshake.path {
-            self.sample(cx, HANDSHAKE, Some(time));
+            self.paths.sample(cx.now, HANDSHAKE, Some(time));
         } else if let Some(path) = self.paths.get_mut(HANDSHAKE) {
             path.suppose_round_trip(time);
         }

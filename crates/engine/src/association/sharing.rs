@@ -2,6 +2,7 @@
 //! nothing about whether a path works: a narrow link may let them pass, and nothing else.
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::tcb::Association;
 use crate::path::{Path, heartbeat};
 use crate::time::Instant;
@@ -29,15 +30,17 @@ impl Association {
         self.one_packet(id, len, batch)
     }
 
+    /// When the next ones are due.
+    pub(super) fn measurement_deadline(&self) -> Option<Instant> {
+        self.paths.measurement_deadline().filter(|_| self.state.sends_heartbeats())
+    }
+}
+
+impl PathManager<'_> {
     /// A HEARTBEAT ACK arrived. Whether it answers one of these.
     pub(super) fn handle_measurement(&mut self, cx: &Context<'_>, info: &[u8]) -> bool {
         let id = heartbeat::path_of(info);
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
         path.end_measurement(cx.now, info)
-    }
-
-    /// When the next ones are due.
-    pub(super) fn measurement_deadline(&self) -> Option<Instant> {
-        self.paths.measurement_deadline().filter(|_| self.state.sends_heartbeats())
     }
 }

@@ -4,15 +4,28 @@
 //! counted: that our own link is down says nothing about the peer.
 
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::tcb::Association;
 use crate::path::{Path, PathId, PathState};
-use alloc::vec::Vec;
 use core::net::IpAddr;
 
 impl Association {
+    /// The peer probes the path `via`: if it does not work for us, it may do so again.
+    pub(super) fn on_probed(&mut self, cx: &Context<'_>, via: PathId) {
+        if self.addresses.is_none() || !self.state.sends_heartbeats() {
+            return;
+        }
+        let failed = |path: &&mut Path| !path.is_active() && !path.is_suspended();
+        if let Some(path) = self.paths.get_mut(via).filter(failed) {
+            path.probe_again(cx.now);
+        }
+    }
+}
+
+impl PathManager<'_> {
     /// Our address `local` cannot be used for now.
     pub(crate) fn suspend_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
-        let ids = self.sources(local, |path| !path.is_suspended());
+        let ids = self.paths.ids(|it| it.addr().local.ip() == local && !it.is_suspended());
         for id in &ids {
             if self.paths.get(*id).is_some_and(Path::is_confirmed) {
                 self.set_path_state(cx, *id, PathState::Inactive);
@@ -22,13 +35,13 @@ impl Association {
             if let Some(path) = self.paths.get_mut(id) {
                 path.suspend();
             }
-            self.sender.path_lost(id, &mut self.paths);
+            self.sender.path_lost(id, self.paths);
         }
     }
 
     /// Our address `local` can be used again: its paths are used at once, and probed.
     pub(crate) fn resume_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
-        for id in self.sources(local, Path::is_suspended) {
+        for id in self.paths.ids(|it| it.addr().local.ip() == local && it.is_suspended()) {
             let Some(path) = self.paths.get_mut(id) else { continue };
             path.resume(cx.now, cx.config);
             if path.is_confirmed() {
@@ -42,7 +55,6 @@ impl Association {
     /// path is asked.
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
         let heartbeats = self.state.sends_heartbeats();
-        self.errors.clear();
         for path in self.paths.iter_mut().filter(|path| !path.is_suspended()) {
             path.resume(cx.now, cx.config);
             if heartbeats {
@@ -59,26 +71,5 @@ impl Association {
         for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.is_suspended()) {
             path.probe_again(cx.now);
         }
-    }
-
-    /// The peer probes the path `via`: if it does not work for us, it may do so again.
-    pub(super) fn on_probed(&mut self, cx: &Context<'_>, via: PathId) {
-        if self.addresses.is_none() || !self.state.sends_heartbeats() {
-            return;
-        }
-        let failed = |path: &&mut Path| !path.is_active() && !path.is_suspended();
-        if let Some(path) = self.paths.get_mut(via).filter(failed) {
-            path.probe_again(cx.now);
-        }
-    }
-
-    /// Whether no path is left that packets could leave by.
-    pub(crate) fn is_cut_off(&self) -> bool {
-        self.paths.iter().all(Path::is_suspended)
-    }
-
-    fn sources(&self, local: IpAddr, which: impl Fn(&Path) -> bool) -> Vec<PathId> {
-        let from = self.paths.iter().filter(|path| path.addr().local.ip() == local && which(path));
-        from.map(|path| path.id()).collect()
     }
 }

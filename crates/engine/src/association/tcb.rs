@@ -97,7 +97,7 @@ impl Errors {
     }
 
     /// The peer is alive.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.count = 0;
     }
 
@@ -165,18 +165,6 @@ impl Association {
     /// Whether the tag or the confirmed addresses have changed since the last call.
     pub(crate) fn take_keys_changed(&mut self) -> bool {
         core::mem::take(&mut self.keys_changed)
-    }
-
-    /// Addresses at which the peer is known to be. If it has changed all of them and none is confirmed
-    /// yet, those that it says.
-    pub(crate) fn confirmed_addresses(&self) -> Vec<IpAddr> {
-        let is_confirmed = crate::path::Path::is_confirmed;
-        let any = self.paths.iter().any(is_confirmed);
-        let confirmed = self.paths.iter().filter(|path| !any || is_confirmed(path));
-        let mut addresses: Vec<_> = confirmed.map(|path| path.addr().remote.ip()).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        addresses
     }
 
     /// Whether SHUTDOWN ACKs are to be treated as out of the blue (section 8.5.1 E).

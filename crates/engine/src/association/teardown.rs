@@ -5,7 +5,7 @@ use super::receive::{Arrival, is_alone};
 use super::state::{Retry, ShutdownSent, State};
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
-use crate::path::PathId;
+use crate::path::{Path, PathId};
 use crate::transmit::REPLY_SIZE;
 use manypath_wire::Tsn;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
@@ -209,11 +209,11 @@ impl Association {
             State::ShutdownPending => {
                 let guard = cx.now + cx.config.rto_max * GUARD;
                 self.state = State::ShutdownSent(ShutdownSent { t2: Retry::new(), guard });
-                self.stop_heartbeats();
+                self.paths.iter_mut().for_each(Path::stop_probing);
             }
             State::ShutdownReceived => {
                 self.state = State::ShutdownAckSent(Retry::new());
-                self.stop_heartbeats();
+                self.paths.iter_mut().for_each(Path::stop_probing);
             }
             State::CookieWait(_)
             | State::CookieEchoed(_)

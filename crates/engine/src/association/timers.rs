@@ -4,12 +4,13 @@
 //! A timer is an instant kept where its meaning is. Here they are only looked through.
 
 use super::context::Context;
+use super::mtu;
 use super::state::State;
 use super::tcb::Association;
+use super::translation::QUIET;
 use crate::event::CloseReason;
 use crate::path::{Path, PathId};
 use crate::time::{Duration, Instant};
-use alloc::vec::Vec;
 use manypath_wire::cause::Cause;
 
 impl Association {
@@ -17,27 +18,33 @@ impl Association {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
         if self.is_renumbering() {
-            return earlier(asconf, self.state.guard());
+            return [asconf, self.state.guard()].into_iter().flatten().min();
         }
-        let retry = self.state.retry().and_then(super::state::Retry::expiry);
+        let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
-        let sack = sacks.and_then(|peer| peer.receiver.acks().deadline());
-        let sends = self.state.sends_data();
-        let probe = self.sender.deadline(&self.paths).filter(|_| sends);
-        let loss = self.sender.loss_deadline(&self.paths).filter(|_| sends);
-        let silence = self.sender.silence_deadline(&self.paths).filter(|_| sends);
-        let reconfiguration = self.reconfiguration.deadline().filter(|_| sends);
-        let mut first = earlier(earlier(retry, self.state.guard()), earlier(sack, probe));
-        first = earlier(first, reconfiguration);
-        first = earlier(first, asconf.filter(|_| sends));
-        for path in self.paths.iter() {
-            first = earlier(first, earlier(path.t3(), path.pacing_deadline()));
-            first = earlier(first, path.heartbeat().deadline());
-            first = earlier(first, self.mtu_deadline(path));
-        }
-        first = earlier(first, earlier(self.quiet_deadline(), self.measurement_deadline()));
-        earlier(earlier(first, loss), silence)
+        let quiet = self.paths.iter().filter_map(Path::last_arrival).min();
+        let always = [
+            self.state.retry().and_then(super::state::Retry::expiry),
+            self.state.guard(),
+            sacks.and_then(|peer| peer.receiver.acks().deadline()),
+            quiet.map(|last| last + QUIET),
+            self.measurement_deadline(),
+        ];
+        let while_sending = [
+            self.sender.deadline(&self.paths),
+            self.sender.loss_deadline(&self.paths),
+            self.sender.silence_deadline(&self.paths),
+            self.reconfiguration.deadline(),
+            asconf,
+        ];
+        let of_path = |path: &Path| {
+            let mtu = mtu::deadline(path).filter(|_| probes);
+            [path.t3(), path.pacing_deadline(), path.heartbeat().deadline(), mtu]
+        };
+        let of_paths = self.paths.iter().flat_map(of_path);
+        let timers = always.into_iter().chain(while_sending.into_iter().filter(|_| sends));
+        timers.chain(of_paths).flatten().min()
     }
 
     /// Handles every timer that has expired.
@@ -53,15 +60,16 @@ impl Association {
         if self.state.sends_data() {
             self.sender.handle_loss_deadline(cx.now, &mut self.paths);
         }
-        for id in self.expired(cx.now, Path::t3) {
+        for id in self.paths.ids(|path| path.t3().is_some_and(|at| at <= cx.now)) {
             self.handle_t3(cx, id);
         }
-        self.suspect_silent_paths(cx);
-        for id in self.expired(cx.now, |path| path.heartbeat().deadline()) {
+        self.path_manager().suspect_silent_paths(cx);
+        let expired = |path: &Path| path.heartbeat().deadline().is_some_and(|at| at <= cx.now);
+        for id in self.paths.ids(expired) {
             self.handle_heartbeat_timeout(cx, id);
         }
-        self.probe_quiet_paths(cx.now);
-        self.handle_mtu_timeouts(cx);
+        self.path_manager().probe_quiet_paths(cx.now);
+        self.path_manager().handle_mtu_timeouts(cx);
         self.paths.iter_mut().for_each(|path| path.end_hold(cx.now));
         self.abandon_overdue(cx);
         self.retry_reconfiguration(cx);
@@ -69,17 +77,12 @@ impl Association {
         self.handle_retry(cx);
     }
 
-    fn expired(&self, now: Instant, deadline: impl Fn(&Path) -> Option<Instant>) -> Vec<PathId> {
-        let expired = self.paths.iter().filter(|path| deadline(path).is_some_and(|at| at <= now));
-        expired.map(|path| path.id()).collect()
-    }
-
     /// T3-rtx. In COOKIE-ECHOED its data leaves only with the next COOKIE ECHO, whose own timer
     /// counts the errors. A probe of a closed window is no error (section 6.1 rule A).
     fn handle_t3(&mut self, cx: &mut Context<'_>, id: PathId) {
         let is_probe = self.sender.handle_t3(id, &mut self.paths);
-        self.look_for_black_holes(cx);
-        self.count_ecn_failures(cx);
+        self.path_manager().look_for_black_holes(cx);
+        self.path_manager().count_ecn_failures(cx);
         if !is_probe && !self.state.is_setting_up() && !self.state.is_closed() {
             self.path_error(cx, id, true);
         }
@@ -134,12 +137,5 @@ impl Association {
     pub(super) fn control_rto(&self) -> Duration {
         let path = self.paths.get(self.control_path());
         path.map_or(Duration::ZERO, |path| path.rtt().rto())
-    }
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -13,6 +13,7 @@
 
 use super::asconf::{AddressChanges, AddressError, Request};
 use super::context::Context;
+use super::path_manager::PathManager;
 use super::tcb::Association;
 use crate::event::AddressChange;
 use crate::path::pairing::MAX_ADDRESSES;
@@ -23,7 +24,7 @@ use core::net::IpAddr;
 
 /// How long after the last data a path is probed: before the peer, told by the NAT that nobody
 /// listens, gives up.
-const QUIET: Duration = Duration::from_millis(500);
+pub(super) const QUIET: Duration = Duration::from_millis(500);
 /// Most paths between the same two addresses.
 const MAX_PORTS: usize = 4;
 
@@ -105,7 +106,7 @@ impl Association {
         if is_last || !to().all(hopeless) {
             return;
         }
-        let leaving: Vec<_> = to().map(|path| path.id()).collect();
+        let leaving = self.paths.ids(|path| path.addr().remote.ip() == address);
         let Some(changes) = self.addresses.as_mut().filter(|changes| changes.translated) else {
             return;
         };
@@ -125,7 +126,7 @@ impl Association {
         addr: PathAddr,
         known: PathId,
     ) -> Option<PathId> {
-        let same = self.between(addr).len();
+        let same = self.paths.between(addr).len();
         let is_new = self.paths.get(known).is_some_and(|path| path.is_confirmed());
         let udp = addr.remote.port() != 0;
         match self.addresses.is_some() && is_new && udp && same < MAX_PORTS {
@@ -138,13 +139,13 @@ impl Association {
     /// do so again, and those that have failed are over.
     pub(super) fn leave_other_ports(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(addr) = self.paths.get(id).map(|path| path.addr()) else { return };
-        let others = self.between(addr).into_iter().filter(|other| *other != id);
+        let others = self.paths.between(addr).into_iter().filter(|other| *other != id);
         let (failed, doubtful): (Vec<_>, Vec<_>) = others.partition(|other| {
             self.paths.get(*other).is_some_and(|path| path.state() == PathState::Inactive)
         });
         for other in doubtful {
             if self.paths.get(other).is_some_and(Path::is_active) {
-                self.set_path_state(cx, other, PathState::PotentiallyFailed);
+                self.path_manager().set_path_state(cx, other, PathState::PotentiallyFailed);
             }
         }
         if !failed.is_empty() {
@@ -158,21 +159,9 @@ impl Association {
             return;
         };
         let active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
-        if self.between(path.addr()).iter().any(active) {
+        if self.paths.between(path.addr()).iter().any(active) {
             self.remove_paths(&[id]);
         }
-    }
-
-    /// The paths between the addresses of `addr`, whatever their ports.
-    fn between(&self, addr: PathAddr) -> Vec<PathId> {
-        let ips = |addr: &PathAddr| (addr.local.ip(), addr.remote.ip());
-        let same = self.paths.iter().filter(|path| ips(&path.addr()) == ips(&addr));
-        same.map(|path| path.id()).collect()
-    }
-
-    /// When a path has to be probed because no more data comes.
-    pub(super) fn quiet_deadline(&self) -> Option<Instant> {
-        self.paths.iter().filter_map(Path::last_arrival).min().map(|last| last + QUIET)
     }
 
     /// Data came over `via`.
@@ -184,7 +173,9 @@ impl Association {
             path.watch_arrivals(now);
         }
     }
+}
 
+impl PathManager<'_> {
     /// Probes the paths over which no more data comes. Where our own is in flight, T3-rtx will tell.
     pub(super) fn probe_quiet_paths(&mut self, now: Instant) {
         let heartbeats = self.state.sends_heartbeats();

@@ -331,7 +331,7 @@ impl Association {
             stays_small = self.tells_narrow_from_dead(id);
         }
         cx.counters.control_drops += self.control.write(id, &mut packet);
-        self.write_cwr(cx.now, id, &mut packet);
+        self.path_manager().write_cwr(cx.now, id, &mut packet);
         if self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet) {
             self.write_sack(cx.now, id, &mut packet);
         }

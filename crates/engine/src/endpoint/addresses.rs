@@ -23,8 +23,8 @@ impl Endpoint {
     /// The same for one association and an address that the endpoint has.
     pub fn announce_address_to(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
         let cut_off = self.with(now, id, |it, cx| {
-            it.resume_source(cx, address);
-            it.is_cut_off()
+            it.path_manager().resume_source(cx, address);
+            it.paths.is_cut_off()
         });
         match cut_off {
             true => self.with(now, id, |it, cx| it.move_to(cx, address)),
@@ -37,7 +37,7 @@ impl Endpoint {
     /// A local address that was suspended can be used again. The peers are told nothing.
     pub fn resume_local_address(&mut self, now: Instant, address: IpAddr) {
         for id in self.registry.ids() {
-            self.with(now, id, |it, cx| it.resume_source(cx, address));
+            self.with(now, id, |it, cx| it.path_manager().resume_source(cx, address));
         }
     }
 
@@ -47,7 +47,7 @@ impl Endpoint {
     pub fn suspend_local_address(&mut self, now: Instant, address: IpAddr) {
         self.locals.retain(|local| local.addr.ip() != address);
         for id in self.registry.ids() {
-            self.with(now, id, |it, cx| it.suspend_source(cx, address));
+            self.with(now, id, |it, cx| it.path_manager().suspend_source(cx, address));
         }
     }
 
@@ -69,7 +69,7 @@ impl Endpoint {
     /// The network has changed: paths that have failed or were never confirmed are probed now.
     pub fn probe_failed_paths(&mut self, now: Instant) {
         for id in self.registry.ids() {
-            self.with(now, id, |it, cx| it.probe_failed_paths(cx));
+            self.with(now, id, |it, cx| it.path_manager().probe_failed_paths(cx));
         }
     }
 

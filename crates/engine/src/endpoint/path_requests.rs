@@ -25,7 +25,8 @@ impl Endpoint {
         id: AssociationId,
         remote: Option<IpAddr>,
     ) -> bool {
-        self.with(now, id, |it, _| it.request_heartbeat(remote).then_some(())).is_some()
+        self.with(now, id, |it, _| it.path_manager().request_heartbeat(remote).then_some(()))
+            .is_some()
     }
 
     /// Sends the INIT of an association again, to the same address and ahead of T1-init, if it was sent once and has no
@@ -37,7 +38,10 @@ impl Endpoint {
     /// This host has been away (suspended) for a while and is back: errors that were counted before say nothing, and
     /// HEARTBEATs ask on all paths at once. To be called before `now` is told in any other way.
     pub fn resume(&mut self, now: Instant, id: AssociationId) {
-        self.with(now, id, |it, cx| it.resume(cx));
+        self.with(now, id, |it, cx| {
+            it.errors.clear();
+            it.path_manager().resume(cx);
+        });
     }
 
     /// Changes RTO.Initial, RTO.Min and RTO.Max of all paths of an association, those to come too (SETPROTOCOLPARAMETERS;
@@ -61,7 +65,7 @@ impl Endpoint {
         remote: Option<IpAddr>,
         change: SupervisionChange,
     ) -> bool {
-        self.with(now, id, |it, cx| it.set_supervision(cx, remote, change))
+        self.with(now, id, |it, cx| it.path_manager().set_supervision(cx, remote, change))
     }
 
     /// How the paths to `remote` are supervised, or without one those that are to come.
@@ -69,7 +73,7 @@ impl Endpoint {
     pub fn supervision(&self, id: AssociationId, remote: Option<IpAddr>) -> Option<Supervision> {
         let association = self.registry.get(id)?;
         let config = association.parameters.as_deref().unwrap_or(&self.config);
-        association.supervision(config, remote)
+        association.paths.supervision(config, remote)
     }
 
     /// Changes Association.Max.Retrans of an association that exists (`SCTP_ASSOCINFO`, RFC 6458 section 8.1.2).
@@ -122,6 +126,6 @@ impl Endpoint {
         source: PathMtu,
         fixed: Option<u16>,
     ) {
-        self.with(now, id, |it, cx| it.set_path_mtu(cx, remote, source, fixed));
+        self.with(now, id, |it, cx| it.path_manager().set_path_mtu(cx, remote, source, fixed));
     }
 }

@@ -182,7 +182,7 @@ impl Registry {
 
 fn keys_of(association: &Association) -> Keys {
     let ports = association.ports();
-    let addresses = association.confirmed_addresses().into_iter();
+    let addresses = association.paths.confirmed_addresses().into_iter();
     Keys {
         tag: association.local_tag(),
         addresses: addresses.map(|remote| AddressKey { remote, ports }).collect(),

@@ -56,7 +56,9 @@ impl Endpoint {
         self.counters.too_big_reports += 1;
         let concerned = self.senders_of(quote);
         for id in &concerned {
-            self.with(now, *id, |association, cx| association.handle_too_big(cx, path, mtu));
+            self.with(now, *id, |association, cx| {
+                association.path_manager().handle_too_big(cx, path, mtu)
+            });
         }
         !concerned.is_empty()
     }
@@ -80,7 +82,9 @@ impl Endpoint {
     pub fn handle_too_big(&mut self, now: Instant, path: PathAddr, mtu: u16) {
         self.counters.too_big_reports += 1;
         for id in self.registry.index.at_address(path.remote.ip()) {
-            self.with(now, id, |association, cx| association.handle_too_big(cx, path, mtu));
+            self.with(now, id, |association, cx| {
+                association.path_manager().handle_too_big(cx, path, mtu)
+            });
         }
     }
 

@@ -3,12 +3,12 @@
 use super::congestion::Group;
 use super::regulation::Regulation;
 use super::sharing::Schedule;
-use super::{OwnSupervision, Path, PathAddr, PathId, PathSet, PathState};
+use super::{OwnSupervision, Path, PathAddr, PathId, PathSet, PathState, Supervision};
 use crate::config::{Config, EcnUse, SharedBottleneck};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// Most paths that an association keeps.
 const MAX_PATHS: usize = 32;
@@ -24,7 +24,7 @@ pub(crate) struct Paths {
     /// The measurement of what paths share a bottleneck.
     pub(super) sharing: Schedule,
     /// How paths to come are supervised, if not as the configuration says.
-    pub(crate) supervision: OwnSupervision,
+    pub(crate) own_supervision: OwnSupervision,
     /// RTO.Initial, and RTO.Min and RTO.Max, if not as the configuration says.
     rto: Option<Box<(Duration, (Duration, Duration))>>,
 }
@@ -33,15 +33,15 @@ impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
-        let (supervision, primary) = (OwnSupervision::default(), PathId(0));
+        let (own_supervision, primary) = (OwnSupervision::default(), PathId(0));
         let sharing = Schedule::default();
-        Self { list, primary, next_id: 0, ecn, regulation, sharing, supervision, rto: None }
+        Self { list, primary, next_id: 0, ecn, regulation, sharing, own_supervision, rto: None }
     }
 
     /// No path yet; what the user has set for paths to come is as here.
     pub(crate) fn emptied(&self) -> Self {
-        let (supervision, rto) = (self.supervision.clone(), self.rto.clone());
-        Self { supervision, rto, ..Self::new() }
+        let (own_supervision, rto) = (self.own_supervision.clone(), self.rto.clone());
+        Self { own_supervision, rto, ..Self::new() }
     }
 
     /// Paths to addresses of the peer to which `before` has paths are supervised as those are.
@@ -83,7 +83,7 @@ impl Paths {
         let mut path = Path::new(id, addr, mtu, state, config);
         path.verified |= self.is_verified(addr.remote);
         path.ecn = path.fresh_ecn(self.ecn);
-        path.supervision.clone_from(&self.supervision);
+        path.supervision.clone_from(&self.own_supervision);
         if let Some((initial, bounds)) = self.rto.as_deref() {
             path.rtt.set_bounds(*initial, *bounds);
         }
@@ -159,6 +159,55 @@ impl Paths {
     /// All paths in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> core::slice::IterMut<'_, Path> {
         self.list.iter_mut()
+    }
+
+    /// The paths for which `which` holds, in the order of their numbers.
+    pub(crate) fn ids(&self, which: impl Fn(&Path) -> bool) -> Vec<PathId> {
+        self.list.iter().filter(|path| which(path)).map(|path| path.id).collect()
+    }
+
+    /// The paths between the addresses of `addr`, whatever their ports.
+    pub(crate) fn between(&self, addr: PathAddr) -> Vec<PathId> {
+        let ips = |addr: &PathAddr| (addr.local.ip(), addr.remote.ip());
+        self.ids(|path| ips(&path.addr) == ips(&addr))
+    }
+
+    /// The confirmed path to `remote` that is used before others.
+    pub(crate) fn best_to(&self, remote: IpAddr) -> Option<PathId> {
+        let to = self.list.iter().filter(|path| path.addr.remote.ip() == remote);
+        let confirmed = to.filter(|path| path.is_confirmed());
+        let best = confirmed.min_by_key(|path| (path.reluctance(), path.id));
+        best.map(|path| path.id)
+    }
+
+    /// Addresses at which the peer is known to be. If it has changed all of them and none is confirmed
+    /// yet, those that it says.
+    pub(crate) fn confirmed_addresses(&self) -> Vec<IpAddr> {
+        let any = self.list.iter().any(Path::is_confirmed);
+        let confirmed = self.list.iter().filter(|path| !any || path.is_confirmed());
+        let mut addresses: Vec<_> = confirmed.map(|path| path.addr.remote.ip()).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    /// Whether no path is left that packets could leave by.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.list.iter().all(Path::is_suspended)
+    }
+
+    /// Takes a round-trip time of path `id` measured by a control chunk.
+    pub(crate) fn sample(&mut self, now: Instant, id: PathId, round_trip: Option<Duration>) {
+        if let (Some(path), Some(round_trip)) = (self.get_mut(id), round_trip) {
+            path.on_round_trip(now, round_trip);
+        }
+    }
+
+    /// How the paths to `remote`, or those to come, are supervised.
+    pub(crate) fn supervision(&self, config: &Config, to: Option<IpAddr>) -> Option<Supervision> {
+        let Some(remote) = to else { return Some(self.own_supervision.get(config)) };
+        let path = self.list.iter().find(|path| path.addr.remote.ip() == remote)?;
+        Some(path.supervision(config))
     }
 
     /// Number of paths.

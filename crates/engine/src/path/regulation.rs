@@ -106,6 +106,13 @@ impl Paths {
         &mut self.regulation.ceiling
     }
 
+    /// The path that is wanted as the primary one is, as soon as it works.
+    pub(crate) fn apply_wished_primary(&mut self) {
+        if let Some(wished) = self.wished_primary() {
+            self.set_primary(wished);
+        }
+    }
+
     /// The addresses of paths may have changed: their policies are to be looked up again.
     pub(crate) fn forget_policies(&mut self) {
         self.regulation.is_stale = true;
