@@ -157,7 +157,7 @@ impl Association {
         }
         for id in pending {
             if let Some(path) = self.paths.get_mut(*id) {
-                path.probe_now();
+                path.heartbeat_mut().probe_now();
             }
         }
     }
@@ -235,7 +235,7 @@ impl PathManager<'_> {
         }
         let id = remote.map_or(Some(self.paths.primary()), |remote| self.paths.best_to(remote));
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
-        path.probe_now();
+        path.heartbeat_mut().probe_now();
         true
     }
 }

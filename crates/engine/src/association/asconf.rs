@@ -400,7 +400,7 @@ impl Association {
         }
         let (path, counts) = (running.path, running.introduces != Some(running.path));
         if let Some(path) = self.paths.get_mut(path) {
-            path.back_off();
+            path.rtt_mut().back_off();
         }
         self.path_error(cx, path, counts);
     }

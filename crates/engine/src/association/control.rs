@@ -1,9 +1,10 @@
 //! Control chunks that wait to be sent on a certain path.
 
 use crate::path::PathId;
+use crate::transmit::REPLY_SIZE;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use manypath_wire::cause::Causes;
+use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{AsconfAck, Chunk, Error, ReConfig, Unknown, types};
 use manypath_wire::packet::PacketWriter;
 use manypath_wire::parameter::Parameters;
@@ -104,6 +105,16 @@ impl ControlQueue {
         self.chunks.push_back((path, control));
         Ok(())
     }
+}
+
+/// One cause, as ABORT and ERROR chunks hold it. One that does not fit a reply is left out.
+pub(crate) fn cause_bytes(cause: &Cause<'_>) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; REPLY_SIZE];
+    let mut causes = CauseWriter::new(&mut bytes);
+    let _no_room = causes.push(cause).is_err();
+    let used = causes.finish();
+    bytes.truncate(used);
+    bytes
 }
 
 impl Control {

@@ -37,17 +37,11 @@ impl Association {
     pub(super) fn note_congestion(&mut self, arrival: &Arrival<'_>) -> bool {
         let Some(tsn) = arrival.lowest_tsn.filter(|_| arrival.ecn == Ecn::Ce) else { return false };
         if let Some(path) = self.paths.get_mut(arrival.via) {
-            path.on_ce_received();
+            path.stats_mut().ce_received += 1;
         }
         let agreed = self.paths.uses_ecn();
         let Some(peer) = self.peer.as_mut().filter(|_| agreed) else { return false };
         peer.receiver.note_congestion(arrival.via, tsn)
-    }
-
-    pub(super) fn handle_cwr(&mut self, via: PathId, cwr: Cwr) {
-        if let Some(peer) = &mut self.peer {
-            peer.receiver.handle_cwr(via, cwr);
-        }
     }
 
     /// What goes in front of a SACK: the sender must know of the marks while it still has the chunks.
@@ -78,7 +72,7 @@ impl PathManager<'_> {
     pub(super) fn count_ecn_failures(&mut self, cx: &mut Context<'_>) {
         if self.paths.uses_ecn() {
             let news =
-                self.paths.iter_mut().filter_map(|path| path.take_ecn_failure().then_some(()));
+                self.paths.iter_mut().filter_map(|path| path.ecn_mut().take_news().then_some(()));
             cx.counters.ecn_failures += news.count() as u64;
         }
     }
@@ -88,7 +82,7 @@ impl PathManager<'_> {
         let Some(path) = self.paths.get_mut(id) else { return };
         let Some((tsn, all_paths)) = path.ecn().cwr() else { return };
         if packet.push(&Chunk::Cwr(Cwr { lowest_tsn: tsn.wire(), all_paths })).is_ok() {
-            path.on_cwr_sent(now);
+            path.ecn_mut().on_cwr_sent(now);
         }
     }
 }

@@ -153,7 +153,7 @@ impl PathManager<'_> {
     /// Data leaves the path and a HEARTBEAT asks at once whether it works.
     fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
         if let Some(path) = self.probed(id).filter(|path| path.supervision(cx.config).heartbeats) {
-            path.probe_now();
+            path.heartbeat_mut().probe_now();
         }
         self.sender.path_lost(id, self.paths);
     }
@@ -163,7 +163,8 @@ impl PathManager<'_> {
     fn path_returned(&mut self, cx: &mut Context<'_>, id: PathId) {
         let heartbeats = self.state.sends_heartbeats();
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.hasten_t3(cx.now + path.rtt().rto());
+        let expiry = cx.now + path.rtt().rto();
+        path.flight_mut().hasten_t3(expiry);
         if heartbeats {
             path.rest_probing(cx.now, cx.config, cx.rng);
         }
@@ -172,7 +173,7 @@ impl PathManager<'_> {
 
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
     pub(super) fn leave_failed_paths(&mut self) {
-        for id in self.paths.ids(|path| !path.is_active() && path.flight() > 0) {
+        for id in self.paths.ids(|path| !path.is_active() && path.in_flight() > 0) {
             self.sender.path_lost(id, self.paths);
         }
     }

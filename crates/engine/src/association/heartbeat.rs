@@ -17,17 +17,7 @@ impl Association {
     /// received TLVs, copied unchanged from the received HEARTBEAT chunk".
     pub(super) fn handle_heartbeat(&mut self, cx: &mut Context<'_>, via: PathId, bytes: &[u8]) {
         let Ok(chunk) = Unknown::from_bytes(bytes) else { return };
-        let answers = match self.state {
-            State::CookieEchoed(_)
-            | State::Established
-            | State::ShutdownPending
-            | State::ShutdownReceived => true,
-            State::CookieWait(_)
-            | State::ShutdownSent(_)
-            | State::ShutdownAckSent(_)
-            | State::Closed => false,
-        };
-        if !answers {
+        if !self.state.sends_data() && !matches!(self.state, State::CookieEchoed(_)) {
             cx.counters.unexpected_chunks += 1;
             return;
         }
@@ -92,10 +82,10 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else { return };
         let expiry = path.on_heartbeat_timeout(cx.now, cx.config, cx.rng);
         // With DATA outstanding T3-rtx counts the same silence (RFC 7829 section 3.2 item 6).
-        if expiry == Expiry::Quiet || path.flight() > 0 {
+        if expiry == Expiry::Quiet || path.in_flight() > 0 {
             return;
         }
-        path.back_off();
+        path.rtt_mut().back_off();
         let counts = self.path_manager().counts_for_association(id);
         self.sender.on_suspect_silent(id, &mut self.paths);
         self.path_error(cx, id, counts);
@@ -112,13 +102,13 @@ impl PathManager<'_> {
                 PathState::Active => {
                     path.rest_probing(cx.now, cx.config, cx.rng);
                     path.change_mtu(MtuSearch::start);
-                    if path.has_untold_policy() {
-                        path.probe_now();
+                    if path.regime().has_untold_policy() {
+                        path.heartbeat_mut().probe_now();
                     }
                 }
                 // A HEARTBEAT may have left with the COOKIE ECHO.
                 PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
-                    path.probe_again(cx.now);
+                    path.heartbeat_mut().probe_again(cx.now);
                 }
             }
         }
@@ -128,7 +118,7 @@ impl PathManager<'_> {
     /// to the peer; its loss is noticed as that of any.
     pub(super) fn probe(&mut self, id: PathId) {
         if let Some(path) = self.probed(id) {
-            path.probe_now();
+            path.heartbeat_mut().probe_now();
         }
     }
 
@@ -136,7 +126,7 @@ impl PathManager<'_> {
     fn probe_with_full_size(&mut self, id: PathId) -> bool {
         let Some(path) = self.probed(id).filter(|path| !path.is_active()) else { return false };
         path.clear_errors();
-        path.probe_now();
+        path.heartbeat_mut().probe_now();
         true
     }
 

@@ -26,7 +26,8 @@ impl Association {
             return None;
         }
         // What a metered path takes need not be known before it carries something.
-        let is_spared = |path: &Path| path.is_metered() && path.last_data().is_none();
+        let is_spared =
+            |path: &Path| path.regime().is_metered() && path.flight().last_data().is_none();
         let waits =
             |path: &&Path| path.search().wants_probe() && path.is_active() && !is_spared(path);
         let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr()))?.id();
@@ -120,7 +121,7 @@ impl PathManager<'_> {
         }
         for id in self.paths.ids(|path| deadline(path).is_some_and(|at| at <= cx.now)) {
             let Some(path) = self.paths.get_mut(id) else { continue };
-            if !path.search().is_worth_raising(path.last_data()) {
+            if !path.search().is_worth_raising(path.flight().last_data()) {
                 path.change_mtu(|search| search.postpone(cx.now));
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
-use super::control::Control;
+use super::control::{Control, cause_bytes};
 use super::state::State;
 use super::statistics::DataTraits;
 use super::tcb::Association;
@@ -15,7 +15,7 @@ use crate::send::SackView;
 use crate::time::Duration;
 use core::ops::ControlFlow::{self, Break, Continue};
 use manypath_wire::Tsn;
-use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Chunk, Unknown, types};
 use manypath_wire::packet::Packet;
 
@@ -104,7 +104,8 @@ impl Association {
         };
         self.earn(cx, &addr, len);
         if let Some(path) = self.paths.get_mut(via) {
-            path.on_packet_received(len);
+            path.stats_mut().packets_received += 1;
+            path.stats_mut().bytes_received += len as u64;
         }
         self.statistics.on_packet();
         let mut arrival =
@@ -157,7 +158,7 @@ impl Association {
                     receiver.handle_i_forward_tsn(&forward)
                 });
             }
-            Chunk::ForwardTsn(forward) if self.expects_forward_tsn() => {
+            Chunk::ForwardTsn(forward) if self.has_agreed(Receiver::expects_forward_tsn) => {
                 return self.handle_data(cx, arrival, false, None, |receiver| {
                     Ok(receiver.handle_forward_tsn(&forward))
                 });
@@ -172,7 +173,7 @@ impl Association {
                 self.handle_asconf_ack(cx, arrival, &ack);
             }
             Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &SackView::of_sack(&sack)),
-            Chunk::NrSack(sack) if self.uses_nr_sack() => {
+            Chunk::NrSack(sack) if self.has_agreed(|it| it.nr_sack() != NrSack::Off) => {
                 self.handle_sack(cx, arrival.via, &SackView::of_nr_sack(&sack));
             }
             Chunk::InitAck(ack) if is_alone(&arrival.packet) => {
@@ -205,7 +206,11 @@ impl Association {
             Chunk::CookieAck => self.handle_cookie_ack(cx, arrival.via),
             // RFC 9260 only reserves these; if ECN was not agreed on they mean nothing.
             Chunk::Ecne(ecne) => self.path_manager().handle_ecne(cx, ecne),
-            Chunk::Cwr(cwr) => self.handle_cwr(arrival.via, cwr),
+            Chunk::Cwr(cwr) => {
+                if let Some(peer) = &mut self.peer {
+                    peer.receiver.handle_cwr(arrival.via, cwr);
+                }
+            }
             // "The receiver of the PAD chunk MUST discard this chunk and continue"
             Chunk::Pad(_) => {}
             // Not negotiated, so it is a chunk of unknown type.
@@ -219,6 +224,10 @@ impl Association {
             Chunk::Unknown(unknown) => return self.handle_unknown(cx, arrival.via, &unknown),
         }
         Continue(())
+    }
+
+    fn has_agreed(&self, on: impl FnOnce(&Receiver) -> bool) -> bool {
+        self.peer.as_ref().is_some_and(|peer| on(&peer.receiver))
     }
 
     fn handle_data(
@@ -277,14 +286,6 @@ impl Association {
         }
     }
 
-    fn uses_nr_sack(&self) -> bool {
-        self.peer.as_ref().is_some_and(|peer| peer.receiver.nr_sack() != NrSack::Off)
-    }
-
-    fn expects_forward_tsn(&self) -> bool {
-        self.peer.as_ref().is_some_and(|peer| peer.receiver.expects_forward_tsn())
-    }
-
     /// What newly acknowledged data means for the paths and for the user.
     pub(super) fn after_sack(&mut self, cx: &mut Context<'_>, outcome: &crate::send::SackOutcome) {
         cx.counters.stale_sacks += u64::from(outcome.stale);
@@ -335,8 +336,7 @@ impl Association {
         unknown: &Unknown<'_>,
     ) -> ControlFlow<()> {
         cx.counters.unknown_chunks += 1;
-        let interleaving = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_interleaving());
-        if interleaving && unknown.type_byte == types::FORWARD_TSN {
+        if self.has_agreed(Receiver::is_interleaving) && unknown.type_byte == types::FORWARD_TSN {
             self.violation(cx, "FORWARD-TSN although I-DATA was agreed on");
             return Break(());
         }
@@ -375,11 +375,7 @@ impl Association {
 
     /// Queues an ERROR chunk for the path that `via` names.
     pub(super) fn report(&mut self, cx: &mut Context<'_>, via: PathId, cause: &Cause<'_>) {
-        let mut buffer = [0; MAX_REPORTED + 8];
-        let mut causes = CauseWriter::new(&mut buffer);
-        let written = causes.push(cause).is_ok();
-        let used = causes.finish();
-        if !written || self.control.push(via, Control::Error(buffer[..used].to_vec())).is_err() {
+        if self.control.push(via, Control::Error(cause_bytes(cause))).is_err() {
             cx.counters.control_drops += 1;
         }
     }

@@ -219,7 +219,7 @@ impl Association {
         }
         let (path, counts) = (running.path, !running.in_progress);
         if let Some(path) = self.paths.get_mut(path).filter(|_| counts) {
-            path.back_off();
+            path.rtt_mut().back_off();
         }
         if counts {
             self.path_error(cx, path, true);

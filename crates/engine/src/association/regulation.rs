@@ -31,7 +31,8 @@ impl Association {
     /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
     /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
     fn ask_for_primary(&mut self, cx: &Context<'_>) {
-        let wanted = |path: &&crate::path::Path| path.own_policy().primary && path.is_confirmed();
+        let wanted =
+            |path: &&crate::path::Path| path.regime().own_policy().primary && path.is_confirmed();
         let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
         if let Some(address) = address.filter(|_| self.addresses.is_some()) {
             let change = AddressChange::MadePrimary;
@@ -56,15 +57,17 @@ impl PathManager<'_> {
     /// change, another one follows.
     pub(super) fn note_policy_heard(&mut self, id: PathId, info: &[u8]) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        heartbeat::notice_in(info).into_iter().for_each(|notice| path.on_policy_heard(notice));
-        if path.has_untold_policy() {
+        heartbeat::notice_in(info)
+            .into_iter()
+            .for_each(|notice| path.regime_mut().on_policy_heard(notice));
+        if path.regime().has_untold_policy() {
             self.probe(id);
         }
     }
 
     fn on_policy_changed(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
-        cx.emit(self.id, Event::PathPolicy { path: id, policy: path.policy() });
+        cx.emit(self.id, Event::PathPolicy { path: id, policy: path.regime().policy() });
         self.paths.apply_wished_primary();
     }
 }

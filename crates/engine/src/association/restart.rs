@@ -3,6 +3,7 @@
 
 use super::announcement::{Identity, Received, address_parameter};
 use super::context::Context;
+use super::control::cause_bytes;
 use super::cookie::{Cookie, TieTags};
 use super::state::State;
 use super::tcb::Association;
@@ -12,7 +13,7 @@ use crate::path::PathAddr;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::VerificationTag;
-use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Abort, Chunk, Error};
 use manypath_wire::packet::CommonHeader;
 use manypath_wire::parameter::ParameterWriter;
@@ -150,12 +151,8 @@ impl Association {
         addr: PathAddr,
         tag: VerificationTag,
     ) {
-        let mut buffer = [0; 8];
-        let mut causes = CauseWriter::new(&mut buffer);
-        // Four bytes: they fit.
-        let _no_room = causes.push(&Cause::CookieReceivedWhileShuttingDown).is_err();
-        let used = causes.finish();
-        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+        let causes = cause_bytes(&Cause::CookieReceivedWhileShuttingDown);
+        let error = Error { causes: Causes::from_bytes(&causes) };
         cx.reply(addr, CommonHeader { tag, ..self.header() }, &Chunk::Error(error));
     }
 
@@ -240,12 +237,8 @@ impl Association {
             let _no_room = parameters.push(&address_parameter(*address)).is_err();
         }
         let listed = parameters.finish();
-        let mut buffer = [0; 520];
-        let mut causes = CauseWriter::new(&mut buffer);
-        let cause = Cause::RestartWithNewAddresses(&list[..listed]);
-        let _no_room = causes.push(&cause).is_err();
-        let used = causes.finish();
-        let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&buffer[..used]) };
+        let causes = cause_bytes(&Cause::RestartWithNewAddresses(&list[..listed]));
+        let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&causes) };
         let header = CommonHeader { tag, ..self.header() };
         cx.counters.refused_inits += 1;
         cx.reply(addr, header, &Chunk::Abort(abort));

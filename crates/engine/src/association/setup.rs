@@ -6,7 +6,7 @@ use super::announcement::{
 };
 use super::authentication::Security;
 use super::context::Context;
-use super::control::ControlQueue;
+use super::control::{ControlQueue, cause_bytes};
 use super::cookie::Cookie;
 use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
@@ -254,13 +254,13 @@ impl Association {
         let counted = answered.map(|path| *path.stats());
         self.learn_paths(cx, addr, &received.announcement.addresses, None);
         if let Some((path, counted)) = self.paths.get_mut(HANDSHAKE).zip(counted) {
-            path.count_from(counted);
+            *path.stats_mut() = counted;
         }
         self.learn_peer(cx, received.announcement, None);
         self.paths.sample(cx.now, HANDSHAKE, round_trip);
         // An INIT may be repeated sooner than the path answers. Data must not be.
         if let Some(path) = self.paths.get_mut(HANDSHAKE) {
-            path.allow_for(longest);
+            path.rtt_mut().allow_for(longest);
         }
         self.state = State::CookieEchoed(echoed);
     }
@@ -287,7 +287,7 @@ impl Association {
         let State::CookieEchoed(echoed) = &self.state else { return };
         let mut t1 = echoed.t1.clone();
         t1.send_again();
-        let carriers = self.paths.iter().filter(|path| path.flight() > 0);
+        let carriers = self.paths.iter().filter(|path| path.in_flight() > 0);
         for id in carriers.map(|path| path.id()).collect::<Vec<_>>() {
             self.sender.handle_t3(id, &mut self.paths);
         }
@@ -330,7 +330,7 @@ impl Association {
         if via == self.handshake.path {
             self.paths.sample(cx.now, HANDSHAKE, Some(time));
         } else if let Some(path) = self.paths.get_mut(HANDSHAKE) {
-            path.suppose_round_trip(time);
+            path.rtt_mut().suppose(time);
         }
     }
 
@@ -473,12 +473,8 @@ impl Association {
     /// "it MUST destroy the TCB and SHOULD send an ABORT chunk with the T bit set" (section 3.3.3).
     fn refuse_zero_tag(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
         let header = CommonHeader { tag: self.handshake.local_tag, ..self.header() };
-        let mut buffer = [0; 4];
-        let mut causes = CauseWriter::new(&mut buffer);
-        // Four bytes: it fits.
-        let _no_room = causes.push(&Cause::InvalidMandatoryParameter).is_err();
-        let used = causes.finish();
-        let abort = Abort { tag_reflected: true, causes: Causes::from_bytes(&buffer[..used]) };
+        let causes = cause_bytes(&Cause::InvalidMandatoryParameter);
+        let abort = Abort { tag_reflected: true, causes: Causes::from_bytes(&causes) };
         cx.reply(addr, header, &Chunk::Abort(abort));
         cx.counters.protocol_violations += 1;
         self.close(cx, CloseReason::ProtocolViolation("INIT ACK with a zero tag"));

@@ -124,40 +124,32 @@ impl State {
 
     /// The chunk that is being repeated, if one is.
     pub(crate) fn retry(&self) -> Option<&Retry> {
-        match self {
-            Self::CookieWait(CookieWait { t1, .. })
-            | Self::CookieEchoed(CookieEchoed { t1, .. }) => Some(t1),
-            Self::ShutdownSent(ShutdownSent { t2, .. }) | Self::ShutdownAckSent(t2) => Some(t2),
-            Self::Established | Self::ShutdownPending | Self::ShutdownReceived | Self::Closed => {
-                None
-            }
-        }
+        let (Self::CookieWait(CookieWait { t1: retry, .. })
+        | Self::CookieEchoed(CookieEchoed { t1: retry, .. })
+        | Self::ShutdownSent(ShutdownSent { t2: retry, .. })
+        | Self::ShutdownAckSent(retry)) = self
+        else {
+            return None;
+        };
+        Some(retry)
     }
 
     /// The same, to be changed.
     pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
-        match self {
-            Self::CookieWait(CookieWait { t1, .. })
-            | Self::CookieEchoed(CookieEchoed { t1, .. }) => Some(t1),
-            Self::ShutdownSent(ShutdownSent { t2, .. }) | Self::ShutdownAckSent(t2) => Some(t2),
-            Self::Established | Self::ShutdownPending | Self::ShutdownReceived | Self::Closed => {
-                None
-            }
-        }
+        let (Self::CookieWait(CookieWait { t1: retry, .. })
+        | Self::CookieEchoed(CookieEchoed { t1: retry, .. })
+        | Self::ShutdownSent(ShutdownSent { t2: retry, .. })
+        | Self::ShutdownAckSent(retry)) = self
+        else {
+            return None;
+        };
+        Some(retry)
     }
 
     /// When T5-shutdown-guard expires.
     pub(crate) fn guard(&self) -> Option<Instant> {
-        match self {
-            Self::ShutdownSent(sent) => Some(sent.guard),
-            Self::CookieWait(_)
-            | Self::CookieEchoed(_)
-            | Self::Established
-            | Self::ShutdownPending
-            | Self::ShutdownReceived
-            | Self::ShutdownAckSent(_)
-            | Self::Closed => None,
-        }
+        let Self::ShutdownSent(sent) = self else { return None };
+        Some(sent.guard)
     }
 }
 

@@ -78,7 +78,8 @@ impl Association {
     pub(crate) fn take_statistics(&mut self) -> AssociationStatistics {
         let Statistics { counts, chunks_sent } = self.statistics;
         let data = self.sender.counts();
-        let rtos = self.paths.iter_mut().map(|path| (path.addr(), path.take_longest_rto()));
+        let rtos =
+            self.paths.iter_mut().map(|path| (path.addr(), path.rtt_mut().take_longest_rto()));
         AssociationStatistics {
             chunks_repeated: data.repeated,
             ordered_sent: data.ordered,

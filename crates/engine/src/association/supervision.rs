@@ -36,8 +36,8 @@ impl PathManager<'_> {
         let Some(path) = self.probed(id).filter(|path| path.is_confirmed()) else { return };
         match path.supervision(cx.config).heartbeats {
             true if path.is_active() => path.rest_probing(cx.now, cx.config, cx.rng),
-            true => path.probe_now(),
-            false => path.stop_probing(),
+            true => path.heartbeat_mut().probe_now(),
+            false => path.heartbeat_mut().stop(),
         }
     }
 }

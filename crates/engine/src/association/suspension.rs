@@ -17,7 +17,7 @@ impl Association {
         }
         let failed = |path: &&mut Path| !path.is_active() && !path.is_suspended();
         if let Some(path) = self.paths.get_mut(via).filter(failed) {
-            path.probe_again(cx.now);
+            path.heartbeat_mut().probe_again(cx.now);
         }
     }
 }
@@ -58,7 +58,7 @@ impl PathManager<'_> {
         for path in self.paths.iter_mut().filter(|path| !path.is_suspended()) {
             path.resume(cx.now, cx.config);
             if heartbeats {
-                path.probe_now();
+                path.heartbeat_mut().probe_now();
             }
         }
     }
@@ -69,7 +69,7 @@ impl PathManager<'_> {
             return;
         }
         for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.is_suspended()) {
-            path.probe_again(cx.now);
+            path.heartbeat_mut().probe_again(cx.now);
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Association {
     pub(super) handshake: Handshake,
     pub(super) state: State,
     /// Known from the INIT ACK or the cookie on.
-    pub(super) peer: Option<Peer>,
+    pub(crate) peer: Option<Peer>,
     /// Every address the peer may send from: listed ones and those of the handshake.
     pub(super) peer_addresses: Vec<IpAddr>,
     pub(crate) paths: Paths,
@@ -126,7 +126,7 @@ pub(crate) struct Notices {
 
 /// What is known of the peer once it has spoken.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Its INIT or INIT ACK.
     pub announcement: Announcement,
     /// What comes from it.
@@ -172,18 +172,6 @@ impl Association {
         self.state.is_setting_up()
     }
 
-    /// Bytes of memory that received data takes.
-    pub(crate) fn charge(&self) -> usize {
-        self.peer.as_ref().map_or(0, |peer| peer.receiver.charge())
-    }
-
-    /// See [`crate::recv::Receiver::allow`].
-    pub(crate) fn allow(&mut self, left: usize, share: usize) {
-        if let Some(peer) = &mut self.peer {
-            peer.receiver.allow(left, share);
-        }
-    }
-
     /// What still waits to be read when the association is over.
     pub(crate) fn into_unread(self) -> Option<Receiver> {
         self.peer.map(|peer| peer.receiver).filter(Receiver::is_readable)
@@ -206,7 +194,7 @@ impl Association {
         let source = |path: &Path| Some(path.id()) == self.shutdown_source;
         let best = self.paths.iter().min_by_key(|path| {
             let reluctance = path.reluctance();
-            let wanted = path.rank().map_or((1, None), |rank| (0, Some(rank)));
+            let wanted = path.regime().rank().map_or((1, None), |rank| (0, Some(rank)));
             let state = (path.is_suspended(), reluctance.0);
             let unproven = !path.is_confirmed() && !source(path);
             (state, wanted, unproven, reluctance.1, path.id() != primary, path.id())

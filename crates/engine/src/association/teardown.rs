@@ -1,14 +1,15 @@
 //! The end of an association: ABORT and graceful shutdown (RFC 9260 section 9).
 
 use super::context::Context;
+use super::control::cause_bytes;
 use super::receive::{Arrival, is_alone};
 use super::state::{Retry, ShutdownSent, State};
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
-use crate::path::{Path, PathId};
+use crate::path::PathId;
 use crate::transmit::REPLY_SIZE;
 use manypath_wire::Tsn;
-use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Abort, Chunk, ShutdownComplete};
 
 /// Most bytes of a user's abort reason that are sent.
@@ -55,23 +56,18 @@ impl Association {
         cause: &Cause<'_>,
         reason: CloseReason,
     ) {
-        if self.peer.is_some() && !self.state.is_closed() {
-            let mut buffer = [0; MAX_REASON + 8];
-            let mut causes = CauseWriter::new(&mut buffer);
-            // A cause that does not fit is left out: the ABORT matters more.
-            let _no_room = causes.push(cause).is_err();
-            let used = causes.finish();
-            let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&buffer[..used]) };
-            self.reply(cx, self.control_path(), &Chunk::Abort(abort));
-        }
-        self.close(cx, reason);
+        self.abort_with(cx, &cause_bytes(cause), reason);
     }
 
     /// Gives the association up because the peer does not answer. An ABORT tells it, should it be able
     /// to hear us: it need not find out by itself, and data of its own finds no silence.
     pub(super) fn give_up(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
+        self.abort_with(cx, &[], reason);
+    }
+
+    fn abort_with(&mut self, cx: &mut Context<'_>, causes: &[u8], reason: CloseReason) {
         if self.peer.is_some() && !self.state.is_closed() {
-            let abort = Abort { tag_reflected: false, causes: Causes::EMPTY };
+            let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(causes) };
             self.reply(cx, self.control_path(), &Chunk::Abort(abort));
         }
         self.close(cx, reason);
@@ -185,19 +181,9 @@ impl Association {
 
     /// The state is SHUTDOWN-ACK-SENT: the peer missed our SHUTDOWN ACK, or what came of it.
     pub(crate) fn repeat_shutdown_ack(&mut self) -> bool {
-        match &mut self.state {
-            State::ShutdownAckSent(t2) => {
-                t2.send_again();
-                true
-            }
-            State::CookieWait(_)
-            | State::CookieEchoed(_)
-            | State::Established
-            | State::ShutdownPending
-            | State::ShutdownSent(_)
-            | State::ShutdownReceived
-            | State::Closed => false,
-        }
+        let State::ShutdownAckSent(t2) = &mut self.state else { return false };
+        t2.send_again();
+        true
     }
 
     /// Moves on when all outstanding data has been acknowledged.
@@ -205,23 +191,15 @@ impl Association {
         if !self.sender.is_drained() || self.is_renumbering() {
             return;
         }
-        match self.state {
-            State::ShutdownPending => {
-                let guard = cx.now + cx.config.rto_max * GUARD;
-                self.state = State::ShutdownSent(ShutdownSent { t2: Retry::new(), guard });
-                self.paths.iter_mut().for_each(Path::stop_probing);
-            }
-            State::ShutdownReceived => {
-                self.state = State::ShutdownAckSent(Retry::new());
-                self.paths.iter_mut().for_each(Path::stop_probing);
-            }
-            State::CookieWait(_)
-            | State::CookieEchoed(_)
-            | State::Established
-            | State::ShutdownSent(_)
-            | State::ShutdownAckSent(_)
-            | State::Closed => {}
+        if matches!(self.state, State::ShutdownPending) {
+            let guard = cx.now + cx.config.rto_max * GUARD;
+            self.state = State::ShutdownSent(ShutdownSent { t2: Retry::new(), guard });
+        } else if matches!(self.state, State::ShutdownReceived) {
+            self.state = State::ShutdownAckSent(Retry::new());
+        } else {
+            return;
         }
+        self.paths.iter_mut().for_each(|path| path.heartbeat_mut().stop());
     }
 
     /// In SHUTDOWN-SENT every packet proves that the peer is alive, and DATA is answered by a

@@ -40,7 +40,7 @@ impl Association {
         ];
         let of_path = |path: &Path| {
             let mtu = mtu::deadline(path).filter(|_| probes);
-            [path.t3(), path.pacing_deadline(), path.heartbeat().deadline(), mtu]
+            [path.flight().t3(), path.pacer().deadline(), path.heartbeat().deadline(), mtu]
         };
         let of_paths = self.paths.iter().flat_map(of_path);
         let timers = always.into_iter().chain(while_sending.into_iter().filter(|_| sends));
@@ -56,11 +56,11 @@ impl Association {
         }
         // Paths that carry data from now on are among those that the timers below look at.
         self.regulate(cx);
-        self.paths.iter_mut().for_each(|path| path.expire_pacing(cx.now));
+        self.paths.iter_mut().for_each(|path| path.pacer_mut().expire(cx.now));
         if self.state.sends_data() {
             self.sender.handle_loss_deadline(cx.now, &mut self.paths);
         }
-        for id in self.paths.ids(|path| path.t3().is_some_and(|at| at <= cx.now)) {
+        for id in self.paths.ids(|path| path.flight().t3().is_some_and(|at| at <= cx.now)) {
             self.handle_t3(cx, id);
         }
         self.path_manager().suspect_silent_paths(cx);
@@ -95,15 +95,9 @@ impl Association {
             return;
         }
         let repetitions = retry.sends();
-        match self.state {
-            State::CookieWait(_) | State::CookieEchoed(_) => self.retry_setup(cx, repetitions),
-            State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
-                self.retry_shutdown(cx, repetitions);
-            }
-            State::Established
-            | State::ShutdownPending
-            | State::ShutdownReceived
-            | State::Closed => {}
+        match self.state.is_setting_up() {
+            true => self.retry_setup(cx, repetitions),
+            false => self.retry_shutdown(cx, repetitions),
         }
     }
 
@@ -128,7 +122,7 @@ impl Association {
         let id = self.shutdown_path();
         self.shutdown_source = None;
         if let Some(path) = self.paths.get_mut(id) {
-            path.back_off();
+            path.rtt_mut().back_off();
         }
         self.path_error(cx, id, false);
     }

@@ -184,8 +184,8 @@ impl PathManager<'_> {
             if is_quiet {
                 path.end_watch();
             }
-            if is_quiet && heartbeats && !path.is_suspended() && path.flight() == 0 {
-                path.probe_again(now);
+            if is_quiet && heartbeats && !path.is_suspended() && path.in_flight() == 0 {
+                path.heartbeat_mut().probe_again(now);
             }
         }
     }

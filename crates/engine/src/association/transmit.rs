@@ -4,6 +4,7 @@
 //! Packets after the first are limited to the first one's size, so they cannot come out larger.
 
 use super::context::Context;
+use super::control::cause_bytes;
 use super::mtu::write_padding;
 use super::state::State;
 use super::tcb::Association;
@@ -12,12 +13,14 @@ use crate::ecn::Ecn;
 use crate::path::{Path, PathId, Rank};
 use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Transmit};
-use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown, types};
 use manypath_wire::packet::{CommonHeader, PacketWriter};
 
 /// Room for the parameters of an INIT: 16 addresses, 308 bytes about authentication, and a few small ones.
 const INIT_PARAMETERS: usize = 1024;
+/// Most bytes of unrecognized parameters that are reported.
+const MAX_REPORT: usize = 252;
 /// Most packets in a row that are withheld from addresses that are not verified: what waits is less.
 const MAX_WITHHELD: usize = 128;
 /// The common header and that of an INIT.
@@ -144,8 +147,9 @@ impl Association {
             let place = echoed.next_copy.filter(|place| *place < self.paths.len())?;
             echoed.next_copy = Some(place + 1);
             let len = echoed.cookie.len();
-            let normal =
-                |id: &PathId| self.paths.get(*id).and_then(Path::rank) == Some(Rank::Normal);
+            let normal = |id: &PathId| {
+                self.paths.get(*id).and_then(|path| path.regime().rank()) == Some(Rank::Normal)
+            };
             if let Some(id) = self.takes_cookie(place, len, true).filter(normal) {
                 return Some(id);
             }
@@ -205,7 +209,7 @@ impl Association {
         let mut packets = 1;
         while first.only_data
             && packets < batch.max_packets()
-            && self.paths.get(id).is_some_and(|path| path.may_spend(batch.bytes().len()))
+            && self.paths.get(id).is_some_and(|path| path.regime().may_spend(batch.bytes().len()))
             && self.sender.has_data_for(cx.now, id, &self.paths)
             && self.sender.next_ecn(cx.now, id, &self.paths) == first.ecn
         {
@@ -406,23 +410,17 @@ impl Association {
 
     /// SHUTDOWN or SHUTDOWN ACK, if one is due and goes out on `id`.
     fn write_shutdown(&mut self, cx: &Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
-        if self.shutdown_path() != id {
+        let is_due = self.state.retry().is_some_and(super::state::Retry::is_due);
+        if !is_due || self.shutdown_path() != id {
             return;
         }
         let Some(rto) = self.paths.get(id).map(|path| path.rtt().rto()) else { return };
         let Some(peer) = &self.peer else { return };
-        let cum_tsn = peer.receiver.cum_tsn();
-        let (retry, chunk) = match &mut self.state {
-            State::ShutdownSent(sent) => (&mut sent.t2, Chunk::Shutdown(Shutdown { cum_tsn })),
-            State::ShutdownAckSent(t2) => (t2, Chunk::ShutdownAck),
-            State::CookieWait(_)
-            | State::CookieEchoed(_)
-            | State::Established
-            | State::ShutdownPending
-            | State::ShutdownReceived
-            | State::Closed => return,
-        };
-        if retry.is_due() && packet.push(&chunk).is_ok() {
+        let mut chunk = Chunk::ShutdownAck;
+        if matches!(self.state, State::ShutdownSent(_)) {
+            chunk = Chunk::Shutdown(Shutdown { cum_tsn: peer.receiver.cum_tsn() });
+        }
+        if let Some(retry) = self.state.retry_mut().filter(|_| packet.push(&chunk).is_ok()) {
             retry.on_send(cx.now, rto);
         }
     }
@@ -468,15 +466,9 @@ impl Association {
 
 /// Reports unrecognized parameters of the INIT ACK (section 3.2.2).
 fn write_report(report: &[u8], packet: &mut PacketWriter<'_>) {
-    if report.is_empty() {
-        return;
-    }
-    let mut buffer = [0; 256];
-    let mut causes = CauseWriter::new(&mut buffer);
-    let written = causes.push(&Cause::UnrecognizedParameters(report)).is_ok();
-    let used = causes.finish();
-    if written {
-        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+    if !report.is_empty() && report.len() <= MAX_REPORT {
+        let causes = cause_bytes(&Cause::UnrecognizedParameters(report));
+        let error = Error { causes: Causes::from_bytes(&causes) };
         // "SHOULD bundle": without room it is left out.
         let _no_room = packet.push(&Chunk::Error(error)).is_err();
     }

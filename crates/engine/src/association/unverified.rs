@@ -36,7 +36,7 @@ impl Association {
         let mut left = self.unverified.allowance;
         for path in self.paths.iter_mut() {
             let needed = CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT;
-            if left.affords(&path.addr(), needed) && path.retry_heartbeat() {
+            if left.affords(&path.addr(), needed) && path.heartbeat_mut().retry() {
                 left.spend(&path.addr(), needed);
             }
             self.unverified.withholds |= path.heartbeat().is_withheld();
@@ -56,7 +56,7 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else { return false };
         let may_leave = path.is_verified() || self.unverified.allowance.spend(&path.addr(), len);
         if !may_leave {
-            path.withhold_heartbeat();
+            path.heartbeat_mut().withhold();
             self.unverified.withholds = true;
             cx.counters.unverified_drops += 1;
         }
@@ -84,7 +84,7 @@ impl Association {
                 path.probe_as(before);
                 self.unverified.withholds |= path.heartbeat().is_withheld();
             }
-            None => path.probe_now(),
+            None => path.heartbeat_mut().probe_now(),
         }
     }
 }

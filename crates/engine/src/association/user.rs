@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::tcb::Association;
 use crate::config::Reliability;
-use crate::event::{Event, Message};
+use crate::event::Event;
 use crate::send::{Failed, Outgoing, SendError, Undelivered};
 use crate::time::Duration;
 
@@ -82,16 +82,6 @@ impl Association {
                 cx.emit(self.id, Event::Undelivered { message, sent });
             }
         }
-    }
-
-    /// Takes the next message, or part of one.
-    pub(crate) fn read(&mut self) -> Option<Message> {
-        self.peer.as_mut()?.receiver.read()
-    }
-
-    /// Whether a SACK is due whatever the time.
-    pub(crate) fn owes_sack(&self) -> bool {
-        self.peer.as_ref().is_some_and(|peer| peer.receiver.acks().is_due())
     }
 
     /// Bytes that [`Self::send`] would accept.

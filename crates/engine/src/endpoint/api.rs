@@ -421,9 +421,10 @@ impl Endpoint {
     /// after [`Event::Closed`].
     pub fn read(&mut self, id: AssociationId) -> Option<Message> {
         let Some(association) = self.registry.get_mut(id) else { return self.unread.read(id) };
-        let message = association.read()?;
+        let receiver = &mut association.peer.as_mut()?.receiver;
+        let message = receiver.read()?;
         // Reading may open the receive window, which the peer must learn.
-        if association.owes_sack() {
+        if receiver.acks().is_due() {
             self.settle(id);
         } else {
             self.registry.recharge(id);

@@ -6,13 +6,14 @@ use super::demux::{answer_header, ports_of};
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
 use crate::association::announcement::Refusal;
+use crate::association::control::cause_bytes;
 use crate::association::cookie::Cookie;
 use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
 use crate::ecn::Ecn;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
-use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Chunk, Error};
 use manypath_wire::packet::{CommonHeader, Packet};
 
@@ -93,12 +94,8 @@ impl Endpoint {
         header: CommonHeader,
         cause: &Cause<'_>,
     ) {
-        let mut buffer = [0; 16];
-        let mut causes = CauseWriter::new(&mut buffer);
-        // Eight bytes: they fit.
-        let _no_room = causes.push(cause).is_err();
-        let used = causes.finish();
-        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+        let causes = cause_bytes(cause);
+        let error = Error { causes: Causes::from_bytes(&causes) };
         let mut cx = context!(self, now);
         cx.reply(addr, header, &Chunk::Error(error));
     }

@@ -100,7 +100,9 @@ impl Endpoint {
         let Some(association) = self.registry.get_mut(id) else { return R::default() };
         let parameters = association.parameters.clone();
         let mut cx = context!(self, now, parameters);
-        association.allow(left, share);
+        if let Some(peer) = &mut association.peer {
+            peer.receiver.allow(left, share);
+        }
         let result = call(association, &mut cx);
         self.settle(id);
         result

@@ -119,7 +119,8 @@ impl Registry {
     /// Brings the account of what `id` holds up to date.
     pub(super) fn recharge(&mut self, id: AssociationId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            let charge = entry.association.charge();
+            let peer = entry.association.peer.as_ref();
+            let charge = peer.map_or(0, |peer| peer.receiver.charge());
             self.charged = self.charged - entry.charge + charge;
             entry.charge = charge;
         }

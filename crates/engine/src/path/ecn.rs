@@ -173,29 +173,9 @@ impl PathEcn {
 }
 
 impl Path {
-    /// What ECN does on it.
-    pub(crate) fn ecn(&self) -> &PathEcn {
-        &self.ecn
-    }
-
     /// An ECNE with `tsn` about it is to be answered by a CWR. One that is under way is lost after a round trip.
     pub(crate) fn want_cwr(&mut self, now: Instant, tsn: Tsn64) {
         self.ecn.want_cwr(now, tsn, self.rtt.smoothed().unwrap_or(self.rtt.rto()));
-    }
-
-    /// The same for an ECNE of which it is not known any more which path it is about.
-    pub(crate) fn want_cwr_for_all(&mut self, tsn: Tsn64) {
-        self.ecn.want_cwr_for_all(tsn);
-    }
-
-    /// Its CWR has left.
-    pub(crate) fn on_cwr_sent(&mut self, now: Instant) {
-        self.ecn.on_cwr_sent(now);
-    }
-
-    /// Whether ECN was given up on it since the last call.
-    pub(crate) fn take_ecn_failure(&mut self) -> bool {
-        self.ecn.take_news()
     }
 }
 

@@ -107,7 +107,7 @@ impl Path {
         self.suspended = false;
         self.error_count = 0;
         self.rtt.end_back_off(config.rto_initial);
-        self.hasten_t3(now);
+        self.flight.hasten_t3(now);
     }
 
     /// How it is supervised.

@@ -126,6 +126,20 @@ impl Heartbeat {
         self.unanswered = None;
     }
 
+    /// The one that is said to have left did not. It counts as lost, unless [`Self::retry`] comes before.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld = true;
+    }
+
+    /// Whether one was withheld that may leave now.
+    pub(crate) fn retry(&mut self) -> bool {
+        let retries = core::mem::take(&mut self.withheld);
+        if retries {
+            self.probe_now();
+        }
+        retries
+    }
+
     /// Whether one was withheld and not sent since.
     pub(crate) fn is_withheld(&self) -> bool {
         self.withheld
@@ -221,40 +235,6 @@ pub(crate) struct Probed {
 }
 
 impl Path {
-    /// The state of its HEARTBEATs.
-    pub(crate) fn heartbeat(&self) -> &Heartbeat {
-        &self.heartbeat
-    }
-
-    /// See [`Heartbeat::probe_now`].
-    pub(crate) fn probe_now(&mut self) {
-        self.heartbeat.probe_now();
-    }
-
-    /// See [`Heartbeat::probe_again`].
-    pub(crate) fn probe_again(&mut self, now: Instant) {
-        self.heartbeat.probe_again(now);
-    }
-
-    /// Probing ends.
-    pub(crate) fn stop_probing(&mut self) {
-        self.heartbeat.stop();
-    }
-
-    /// The HEARTBEAT that is said to have left did not. It counts as lost, unless [`Self::retry_heartbeat`] comes before.
-    pub(crate) fn withhold_heartbeat(&mut self) {
-        self.heartbeat.withheld = true;
-    }
-
-    /// Whether a HEARTBEAT was withheld that may leave now.
-    pub(crate) fn retry_heartbeat(&mut self) -> bool {
-        let retries = core::mem::take(&mut self.heartbeat.withheld);
-        if retries {
-            self.probe_now();
-        }
-        retries
-    }
-
     /// How it was probed, if that was in vain.
     pub(crate) fn probed_in_vain(&self) -> Option<Probed> {
         let in_vain = !self.verified && self.heartbeat.sent[0].is_some();
@@ -288,7 +268,7 @@ impl Path {
         room: usize,
     ) -> Vec<u8> {
         let (pace, to) = (self.probing_pace(config), (self.id, self.addr.remote));
-        let notice = self.notice();
+        let notice = self.regime.notice();
         self.heartbeat.on_send(now, pace, to, rng, (notice, room))
     }
 
@@ -320,7 +300,7 @@ impl Path {
         let supervision = self.supervision(config);
         let mut interval = supervision.heartbeat_interval;
         let mut longest_pause = config.failed_path_probe_interval;
-        if self.is_metered() {
+        if self.regime.is_metered() {
             longest_pause = longest_pause.max(interval);
             interval = interval.saturating_mul(METERED_PAUSES);
         }
@@ -329,7 +309,7 @@ impl Path {
             rto: self.rtt.rto(),
             interval,
             longest_pause,
-            last_data: self.last_data(),
+            last_data: self.flight.last_data(),
             silent: self.errors() > supervision.max_retransmits,
             alternates: self.search().is_on(),
         }

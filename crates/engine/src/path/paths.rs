@@ -199,7 +199,7 @@ impl Paths {
     /// Takes a round-trip time of path `id` measured by a control chunk.
     pub(crate) fn sample(&mut self, now: Instant, id: PathId, round_trip: Option<Duration>) {
         if let (Some(path), Some(round_trip)) = (self.get_mut(id), round_trip) {
-            path.on_round_trip(now, round_trip);
+            path.rtt.on_sample(now, round_trip);
         }
     }
 
@@ -251,7 +251,7 @@ impl Paths {
         for path in &mut self.list {
             path.congestion.take_stand(path.rtt.smoothed());
         }
-        let carrying = self.list.iter().filter(|p| usable.contains(p.id) || p.flight() > 0);
+        let carrying = self.list.iter().filter(|p| usable.contains(p.id) || p.in_flight() > 0);
         Group::of(carrying.map(|path| path.congestion.own()))
     }
 

@@ -4,6 +4,7 @@ use super::headers;
 use super::policy::{CostCeiling, PathPolicy, PathRule, Rank, Regime};
 use super::{Notice, Path, PathId, PathSet, Paths};
 use crate::time::Instant;
+use alloc::boxed::Box;
 
 /// What is known of the policies of all paths.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,47 +16,51 @@ pub(super) struct Regulation {
     ceiling: CostCeiling,
 }
 
-impl Path {
+/// What is wanted of a path, if anything ever was.
+#[derive(Debug, Default)]
+pub(crate) struct PathRegime(Option<Box<Regime>>);
+
+impl PathRegime {
     /// What holds on it.
     pub(crate) fn policy(&self) -> PathPolicy {
-        self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.effective())
+        self.0.as_ref().map_or_else(PathPolicy::default, |regime| regime.effective())
     }
 
     /// What this end wants of it.
     pub(crate) fn own_policy(&self) -> PathPolicy {
-        self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.own())
+        self.0.as_ref().map_or_else(PathPolicy::default, |regime| regime.own())
     }
 
     /// What the peer wants of it.
     pub(crate) fn peer_policy(&self) -> PathPolicy {
-        self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.peers())
+        self.0.as_ref().map_or_else(PathPolicy::default, |regime| regime.peers())
     }
 
     /// What the next HEARTBEAT says of its policy.
     pub(super) fn notice(&self) -> Option<Notice> {
-        self.regime.as_ref().and_then(|regime| regime.notice())
+        self.0.as_ref().and_then(|regime| regime.notice())
     }
 
     /// Whether the peer has not heard yet what this end wants.
     pub(crate) fn has_untold_policy(&self) -> bool {
-        self.regime.as_ref().is_some_and(|regime| regime.is_untold())
+        self.0.as_ref().is_some_and(|regime| regime.is_untold())
     }
 
     /// The peer has read what a HEARTBEAT said.
     pub(crate) fn on_policy_heard(&mut self, notice: Notice) {
-        if let Some(regime) = &mut self.regime {
+        if let Some(regime) = &mut self.0 {
             regime.on_echo(notice);
         }
     }
 
     /// How much it is wanted for data. `None`: not at all.
     pub(crate) fn rank(&self) -> Option<Rank> {
-        self.regime.as_ref().map_or(Some(Rank::Normal), |regime| regime.rank())
+        self.0.as_ref().map_or(Some(Rank::Normal), |regime| regime.rank())
     }
 
     /// What it costs.
     pub(crate) fn cost(&self) -> u16 {
-        self.regime.as_ref().map_or(0, |regime| regime.effective().cost)
+        self.0.as_ref().map_or(0, |regime| regime.effective().cost)
     }
 
     /// Whether its bytes count.
@@ -66,27 +71,29 @@ impl Path {
     /// Whether its allowance has room for a packet after `bytes` that are about to leave. While nothing else
     /// is usable nobody asks.
     pub(crate) fn may_spend(&self, bytes: usize) -> bool {
-        let Some(regime) = self.regime.as_ref().filter(|it| it.rank() != Some(Rank::Spent)) else {
+        let Some(regime) = self.0.as_ref().filter(|it| it.rank() != Some(Rank::Spent)) else {
             return true;
         };
         regime.meter().is_none_or(|meter| meter.allows(bytes))
     }
 
+    fn set_policy(&mut self, policy: PathPolicy) -> bool {
+        if self.0.is_none() && policy == PathPolicy::default() {
+            return false;
+        }
+        self.0.get_or_insert_default().set_own(policy)
+    }
+}
+
+impl Path {
     /// `packets` with `bytes` in all have left.
     pub(crate) fn on_packets_sent(&mut self, packets: usize, bytes: usize) {
         self.stats.packets_sent += packets as u64;
         self.stats.bytes_sent += bytes as u64;
         let overhead = packets * headers(&self.addr);
-        if let Some(regime) = &mut self.regime {
+        if let Some(regime) = &mut self.regime.0 {
             regime.spend(bytes + overhead);
         }
-    }
-
-    fn set_policy(&mut self, policy: PathPolicy) -> bool {
-        if self.regime.is_none() && policy == PathPolicy::default() {
-            return false;
-        }
-        self.regime.get_or_insert_default().set_own(policy)
     }
 }
 
@@ -126,7 +133,7 @@ impl Paths {
             return changed;
         }
         for path in self.iter_mut() {
-            if path.set_policy(PathRule::policy(rules, &path.addr)) {
+            if path.regime.set_policy(PathRule::policy(rules, &path.addr)) {
                 changed.insert(path.id);
             }
         }
@@ -137,10 +144,10 @@ impl Paths {
     /// The peer has said what it wants of path `id`. Whether that is news.
     pub(crate) fn hear(&mut self, id: PathId, notice: Notice) -> bool {
         let Some(path) = self.get_mut(id) else { return false };
-        if path.regime.is_none() && notice.policy == PathPolicy::default() {
+        if path.regime.0.is_none() && notice.policy == PathPolicy::default() {
             return false;
         }
-        let is_news = path.regime.get_or_insert_default().hear(notice);
+        let is_news = path.regime.0.get_or_insert_default().hear(notice);
         self.note_regulation();
         is_news
     }
@@ -150,7 +157,7 @@ impl Paths {
         if !self.regulation.is_on {
             return;
         }
-        for regime in self.iter_mut().filter_map(|path| path.regime.as_mut()) {
+        for regime in self.iter_mut().filter_map(|path| path.regime.0.as_mut()) {
             regime.refill(now);
         }
         let mut ceiling = self.regulation.ceiling;
@@ -187,17 +194,17 @@ impl Paths {
     #[cfg(test)]
     pub(crate) fn regulate(&mut self, id: PathId, policy: PathPolicy) {
         if let Some(path) = self.get_mut(id) {
-            path.set_policy(policy);
+            path.regime.set_policy(policy);
         }
         self.note_regulation();
     }
 
     fn note_regulation(&mut self) {
         let default = PathPolicy::default();
-        self.regulation.is_on = self.iter().any(|path| path.policy() != default);
+        self.regulation.is_on = self.iter().any(|path| path.regime.policy() != default);
     }
 }
 
 fn with_regime(path: &Path) -> Option<(&Path, &Regime)> {
-    Some((path, path.regime.as_deref()?))
+    Some((path, path.regime.0.as_deref()?))
 }

@@ -1,6 +1,5 @@
 //! Round-trip time and retransmission timeout of a path (RFC 9260 section 6.3.1).
 
-use super::Path;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
 
@@ -129,43 +128,20 @@ impl Rtt {
     pub(crate) fn least(&self) -> Option<Duration> {
         self.least
     }
-}
-
-impl Path {
-    /// Its round-trip time and RTO.
-    pub(crate) fn rtt(&self) -> &Rtt {
-        &self.rtt
-    }
-
-    /// A control chunk was answered after `rtt`.
-    pub(crate) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
-        self.rtt.on_sample(now, rtt);
-    }
 
     /// A round trip takes between `time` and twice as long, which is not measured. The first sample counts as if there
     /// was none before.
-    pub(crate) fn suppose_round_trip(&mut self, time: Duration) {
-        let rtt = &mut self.rtt;
-        if rtt.least.is_none() {
-            (rtt.smoothed, rtt.variation) = (Some(time), time / 2);
-            let (min, max) = rtt.bounds;
-            rtt.rto = (time * 3).clamp(min, max.max(min));
+    pub(crate) fn suppose(&mut self, time: Duration) {
+        if self.least.is_none() {
+            (self.smoothed, self.variation) = (Some(time), time / 2);
+            let (min, max) = self.bounds;
+            self.rto = (time * 3).clamp(min, max.max(min));
         }
-    }
-
-    /// See [`Rtt::allow_for`].
-    pub(crate) fn allow_for(&mut self, longest: Duration) {
-        self.rtt.allow_for(longest);
-    }
-
-    /// Something sent on it was not answered in time: doubles the RTO.
-    pub(crate) fn back_off(&mut self) {
-        self.rtt.back_off();
     }
 
     /// The longest RTO since the last call.
     pub(crate) fn take_longest_rto(&mut self) -> Duration {
-        core::mem::take(&mut self.rtt.longest_rto).max(self.rtt.rto)
+        core::mem::take(&mut self.longest_rto).max(self.rto)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::congestion::Congestion;
 use super::flight::Flight;
 use super::heartbeat::Heartbeat;
-use super::policy::Regime;
+use super::regulation::PathRegime;
 use super::sharing::Delays;
 use super::{
     Burst, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
@@ -56,7 +56,7 @@ pub(crate) struct Path {
     /// What it has carried.
     pub(super) stats: PathCounters,
     /// What is wanted of it, if anything ever was.
-    pub(super) regime: Option<Box<Regime>>,
+    pub(super) regime: PathRegime,
     /// How it is supervised, if not as the configuration says.
     pub(super) supervision: OwnSupervision,
 }
@@ -98,7 +98,7 @@ impl Path {
             returns: Returns::default(),
             ecn: PathEcn::default(),
             stats: PathCounters::default(),
-            regime: None,
+            regime: PathRegime::default(),
             supervision: OwnSupervision::default(),
         }
     }
@@ -111,6 +111,76 @@ impl Path {
     /// Its addresses.
     pub(crate) fn addr(&self) -> PathAddr {
         self.addr
+    }
+
+    /// What is under way, and what is known about it.
+    pub(crate) fn flight(&self) -> &Flight {
+        &self.flight
+    }
+
+    /// As [`Self::flight`].
+    pub(crate) fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+
+    /// Its round-trip time and RTO.
+    pub(crate) fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// As [`Self::rtt`].
+    pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
+        &mut self.rtt
+    }
+
+    /// The state of its HEARTBEATs.
+    pub(crate) fn heartbeat(&self) -> &Heartbeat {
+        &self.heartbeat
+    }
+
+    /// As [`Self::heartbeat`].
+    pub(crate) fn heartbeat_mut(&mut self) -> &mut Heartbeat {
+        &mut self.heartbeat
+    }
+
+    /// What is wanted of it.
+    pub(crate) fn regime(&self) -> &PathRegime {
+        &self.regime
+    }
+
+    /// As [`Self::regime`].
+    pub(crate) fn regime_mut(&mut self) -> &mut PathRegime {
+        &mut self.regime
+    }
+
+    /// What ECN does on it.
+    pub(crate) fn ecn(&self) -> &PathEcn {
+        &self.ecn
+    }
+
+    /// As [`Self::ecn`].
+    pub(crate) fn ecn_mut(&mut self) -> &mut PathEcn {
+        &mut self.ecn
+    }
+
+    /// What pacing holds back.
+    pub(crate) fn pacer(&self) -> &Pacer {
+        &self.pacer
+    }
+
+    /// As [`Self::pacer`].
+    pub(crate) fn pacer_mut(&mut self) -> &mut Pacer {
+        &mut self.pacer
+    }
+
+    /// What it has carried.
+    pub(crate) fn stats(&self) -> &PathCounters {
+        &self.stats
+    }
+
+    /// As [`Self::stats`].
+    pub(crate) fn stats_mut(&mut self) -> &mut PathCounters {
+        &mut self.stats
     }
 
     /// Largest IP packet in bytes.
@@ -201,22 +271,6 @@ impl Path {
         self.gives_way_to
     }
 
-    /// What it has carried.
-    pub(crate) fn stats(&self) -> &PathCounters {
-        &self.stats
-    }
-
-    /// Counts on from what the same path had counted in a list of paths before.
-    pub(crate) fn count_from(&mut self, stats: PathCounters) {
-        self.stats = stats;
-    }
-
-    /// A packet of `len` bytes has arrived.
-    pub(crate) fn on_packet_received(&mut self, len: usize) {
-        self.stats.packets_received += 1;
-        self.stats.bytes_received += len as u64;
-    }
-
     /// When DATA came over it last, duplicates included.
     pub(crate) fn last_data_received(&self) -> Option<Instant> {
         self.last_data_received
@@ -253,11 +307,6 @@ impl Path {
         self.returns.missing()
     }
 
-    /// A packet has arrived with a mark of congestion.
-    pub(crate) fn on_ce_received(&mut self) {
-        self.stats.ce_received += 1;
-    }
-
     /// It takes no new data until then.
     pub(super) fn hold_back(&mut self, until: Instant) {
         self.held_back = Some(until);
@@ -290,28 +339,22 @@ impl Path {
 
     /// Whether another chunk may leave now without making a burst.
     pub(crate) fn may_follow(&self, now: Instant) -> bool {
-        if self.is_paced() { self.pacer.allows(now) } else { self.burst.allows(now, self.flight()) }
+        if self.is_paced() {
+            self.pacer.allows(now)
+        } else {
+            self.burst.allows(now, self.in_flight())
+        }
     }
 
     /// A packet with `bytes` of DATA chunks has left.
     pub(super) fn on_packet(&mut self, now: Instant, bytes: usize) {
         self.burst.on_packet(now, bytes);
         if let Some(pace) = self.pace() {
-            if self.flight() <= bytes {
+            if self.in_flight() <= bytes {
                 self.pacer.begin(now, self.congestion.initial_window(), pace);
             }
             self.pacer.on_packet(now, bytes, pace);
         }
-    }
-
-    /// When pacing lets packets leave that it holds back now.
-    pub(crate) fn pacing_deadline(&self) -> Option<Instant> {
-        self.pacer.deadline()
-    }
-
-    /// Time has passed for what pacing holds back.
-    pub(crate) fn expire_pacing(&mut self, now: Instant) {
-        self.pacer.expire(now);
     }
 
     fn is_paced(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::path::congestion::Congestion;
-use crate::path::{Path, PathAddr, PathCounters, PathSet, PathState, Paths, Rtt};
+use crate::path::{Path, PathAddr, PathSet, PathState, Paths};
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
@@ -37,13 +37,5 @@ impl Path {
 
     pub(crate) fn congestion_mut(&mut self) -> &mut Congestion {
         &mut self.congestion
-    }
-
-    pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
-        &mut self.rtt
-    }
-
-    pub(crate) fn stats_mut(&mut self) -> &mut PathCounters {
-        &mut self.stats
     }
 }

@@ -180,7 +180,7 @@ impl Sender {
 
     /// What is lost and may not be repeated is given up with the rest of its message.
     fn give_up_lost(&mut self, now: Instant, paths: &mut Paths) {
-        let lost = paths.iter().flat_map(|path| path.lost().iter());
+        let lost = paths.iter().flat_map(|path| path.flight().lost().iter());
         let doomed = |tsn: &Tsn64| {
             let chunk = self.outstanding.get(*tsn);
             chunk.is_some_and(|chunk| !chunk.may_be_repeated(now))
@@ -354,7 +354,7 @@ impl Sender {
         // Its number stays in use until the receiver has skipped it.
         self.queue.on_acked(&Fragment { end: false, ..chunk.fragment.clone() });
         let path = paths.get_mut(chunk.record.path)?;
-        path.on_abandoned(tsn, chunk.tracked());
+        path.flight_mut().on_abandoned(tsn, chunk.tracked());
         match chunk.record.state {
             ChunkState::InFlight => self.in_flight = self.in_flight.saturating_sub(data),
             ChunkState::Lost => self.lost = self.lost.saturating_sub(data),

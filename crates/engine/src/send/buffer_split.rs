@@ -38,8 +38,8 @@ impl BufferSplit {
             SplitSides::Both => (true, true),
         };
         let used = match self.measure {
-            SplitMeasure::Outstanding => path.flight(),
-            SplitMeasure::Queued => path.booked(),
+            SplitMeasure::Outstanding => path.in_flight(),
+            SplitMeasure::Queued => path.flight().booked(),
         };
         let share = |of| self.share(path, paths, usable, of);
         let mtu = usize::from(path.mtu());

@@ -83,7 +83,7 @@ impl Sender {
     pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy, paths: &mut Paths) {
         self.copies.which = Which::from(redundancy);
         if redundancy == Redundancy::Off {
-            paths.iter_mut().for_each(Path::want_no_copies);
+            paths.iter_mut().for_each(|path| path.flight_mut().want_no_copies());
         }
     }
 
@@ -113,7 +113,7 @@ impl Sender {
         }
         self.copies.used |= !usable.is_only(id);
         let others = paths.iter_mut().filter(|path| path.id() != id && usable.contains(path.id()));
-        others.for_each(|path| path.want_copy(tsn));
+        others.for_each(|path| path.flight_mut().want_copy(tsn));
     }
 
     /// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet
@@ -155,7 +155,7 @@ impl Sender {
         let (data, path) = (chunk.data_len(), paths.get_mut(via));
         let first = path.and_then(|path| path.attribute(now, tsn, chunk.tracked()));
         if let Some((first, old)) = first.zip(paths.get_mut(from)) {
-            old.adopt_copy(first, data);
+            old.flight_mut().adopt_copy(first, data);
         }
     }
 
@@ -173,7 +173,8 @@ impl Sender {
         }
         for tsn in duplicates.iter() {
             let tsn = Tsn64::near(tsn, self.outstanding.cum());
-            let copied = |path: &Path| Some((path.id() != via, path.copied_at(tsn)?, path.id()));
+            let copied =
+                |path: &Path| Some((path.id() != via, path.flight().copied_at(tsn)?, path.id()));
             let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
             if let Some(path) = paths.get_mut(id) {
                 self.copies.confirmed |= path.on_copy_acked(now, tsn);
@@ -184,9 +185,10 @@ impl Sender {
     /// Forgets chunks that need no copies any more.
     pub(super) fn prune_copies(&mut self, paths: &mut Paths) {
         for path in paths.iter_mut() {
-            path.prune_copies(|tsn| !self.outstanding.is_open(tsn));
+            path.flight_mut().prune_copies(|tsn| !self.outstanding.is_open(tsn));
         }
-        let may_come = self.copies.which != Which::None || paths.iter().any(Path::has_copies);
+        let may_come =
+            self.copies.which != Which::None || paths.iter().any(|path| path.flight().has_copies());
         self.copies.used &= may_come;
     }
 
@@ -194,7 +196,7 @@ impl Sender {
     /// there and the peer may be one that never tells of duplicates: then that says nothing about the
     /// path.
     pub(super) fn drop_copies(&self, id: PathId, paths: &mut Paths) -> bool {
-        let alone = paths.get_mut(id).is_some_and(Path::drop_copies);
+        let alone = paths.get_mut(id).is_some_and(|path| path.flight_mut().drop_copies());
         alone && !self.copies.confirmed
     }
 }

@@ -49,9 +49,9 @@ impl Sender {
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
         let worth =
             usable.contains(path.id()) && self.is_worth_using(now, paths, usable, path.id());
-        self.next_repeat(now, path, path.flight(), worth, paths, repeaters).is_some()
-            || self.to_reschedule(now, path, path.flight(), usable).is_some()
-            || self.next_copy(now, path, path.flight()).is_some()
+        self.next_repeat(now, path, path.in_flight(), worth, paths, repeaters).is_some()
+            || self.to_reschedule(now, path, path.in_flight(), usable).is_some()
+            || self.next_copy(now, path, path.in_flight()).is_some()
     }
 
     /// The peer got a packet with CE whose lowest TSN is `tsn`.
@@ -63,7 +63,7 @@ impl Sender {
         let Some((id, number)) = self.carrier(tsn, paths) else {
             let primary = paths.primary();
             if let Some(path) = paths.get_mut(primary) {
-                path.want_cwr_for_all(tsn);
+                path.ecn_mut().want_cwr_for_all(tsn);
             }
             return EchoOutcome::Unattributed;
         };

@@ -64,7 +64,7 @@ impl Sender {
         };
         path.begin_packet(now, usable);
         let immediate = self.wants_prompt_sacks(path);
-        let flight = path.flight();
+        let flight = path.in_flight();
         let ecn = ecn.is_capable();
         let job = Job { now, id, usable, repeaters, flight, worth, immediate, ecn, own: false };
         let job = Job { own: self.has_own_turn(&job, paths), ..job };
@@ -88,9 +88,9 @@ impl Sender {
     /// losses show by the times of acknowledgements.
     fn wants_prompt_sacks(&self, path: &Path) -> bool {
         let (window, packet) = (path.congestion().window(), path.congestion().chunk_limit());
-        let fills = path.flight() + 2 * packet >= window;
+        let fills = path.in_flight() + 2 * packet >= window;
         let is_small = window <= 4 * packet || (self.is_racking() && fills && window < 8 * packet);
-        path.probes_tail() || (self.rules.immediate_sacks && is_small)
+        path.flight().probes_tail() || (self.rules.immediate_sacks && is_small)
     }
 
     /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
@@ -99,7 +99,7 @@ impl Sender {
     fn has_own_turn(&self, job: &Job, paths: &Paths) -> bool {
         let takes_turns =
             self.rules.path_suspicion != PathSuspicion::Off && self.queue.is_mapping();
-        let path = paths.get(job.id).filter(|path| takes_turns && path.has_helped());
+        let path = paths.get(job.id).filter(|path| takes_turns && path.flight().has_helped());
         let Some(path) = path else { return false };
         let next = self.next_repeat(job.now, path, job.flight, job.worth, paths, job.repeaters);
         let chunk = next.and_then(|tsn| self.outstanding.get(tsn));
@@ -115,7 +115,7 @@ impl Sender {
 
     /// What of its own losses `path` may repeat now.
     fn next_own_repeat(&self, job: &Job, path: &Path) -> Option<Tsn64> {
-        let reported = path.lost().first(Loss::Reported);
+        let reported = path.flight().lost().first(Loss::Reported);
         let stays = self.rules.experiment.fast_retransmission_policy == RetransmissionPolicy::Same;
         reported.filter(|_| stays && path.may_repeat(job.now, job.flight))
     }
@@ -138,7 +138,7 @@ impl Sender {
             written += 1;
         }
         if let Some(path) = paths.get_mut(job.id).filter(|_| written > 0) {
-            path.end_fast_packet();
+            path.flight_mut().end_fast_packet();
         }
         written
     }
@@ -232,6 +232,6 @@ impl Sender {
     fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
         self.window.on_probe_sent(now, tsn);
         let pause = self.window.probe_pause(path.rtt().rto(), path.rtt().rto_max());
-        path.start_t3(now, pause);
+        path.flight_mut().start_t3(now, pause);
     }
 }

@@ -105,7 +105,7 @@ impl Sender {
         forward.told = Some((point, again, id));
         forward.due = false;
         // Rule C5.
-        if paths.iter().all(|path| path.t3().is_none())
+        if paths.iter().all(|path| path.flight().t3().is_none())
             && let Some(path) = paths.get_mut(id)
         {
             path.restart_t3(now);

@@ -51,7 +51,7 @@ impl Sender {
             if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
         } else if path.has_window() && !path.may_follow(now) {
             IdleReason::Burst
-        } else if !path.may_send(now, path.flight()) {
+        } else if !path.may_send(now, path.in_flight()) {
             let gives_way = path.gives_way_to().is_some();
             if gives_way { IdleReason::SharedBottleneck } else { IdleReason::CongestionWindow }
         } else if next.is_some() && !self.split_allows(path, paths, usable) {
@@ -69,11 +69,13 @@ impl Sender {
 /// Why an active path may not carry data.
 fn excluded(path: &Path, paths: &Paths) -> IdleReason {
     let active = || paths.iter().filter(|other| other.is_active());
-    let best = active().filter_map(Path::rank).min();
-    match path.rank() {
+    let best = active().filter_map(|path| path.regime().rank()).min();
+    match path.regime().rank() {
         None => IdleReason::Disabled,
         Some(rank) if Some(rank) == best => {
-            let cheaper = active().any(|other| other.rank() == best && other.cost() < path.cost());
+            let cheaper = active().any(|other| {
+                other.regime().rank() == best && other.regime().cost() < path.regime().cost()
+            });
             if cheaper { IdleReason::Cost } else { IdleReason::Standby }
         }
         Some(Rank::Spent) => IdleReason::Metered,

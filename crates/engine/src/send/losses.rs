@@ -20,7 +20,8 @@ impl Sender {
         if !self.is_racking() {
             return None;
         }
-        let times = paths.iter().filter_map(|path| path.loss_timer().or(self.probe_at(path)));
+        let times =
+            paths.iter().filter_map(|path| path.flight().loss_timer().or(self.probe_at(path)));
         times.min()
     }
 
@@ -39,13 +40,14 @@ impl Sender {
             return;
         }
         let group = paths.couple(self.usable(paths));
-        for path in paths.iter_mut().filter(|path| due(path.loss_timer())) {
+        for path in paths.iter_mut().filter(|path| due(path.flight().loss_timer())) {
             let rules = self.detection();
             let found = path.find_late(now, false, &rules, &mut self.outstanding);
             self.on_lost(found.data);
             self.respond(found, self.recovery.is_active(), path, &group);
         }
-        let silent = |path: &&Path| path.loss_timer().is_none() && due(self.probe_at(path));
+        let silent =
+            |path: &&Path| path.flight().loss_timer().is_none() && due(self.probe_at(path));
         let silent: alloc::vec::Vec<_> =
             paths.iter().filter(silent).map(|path| path.id()).collect();
         silent.into_iter().for_each(|id| self.probe_tail(now, id, paths));
@@ -71,7 +73,7 @@ impl Sender {
         };
         self.on_lost(found.data);
         found.any |= path.lose_copies(summary.now);
-        found.any |= path.was_repaired();
+        found.any |= path.flight_mut().was_repaired();
         self.respond(found, summary.recovering, path, summary.group);
     }
 
@@ -81,7 +83,7 @@ impl Sender {
         if !found.any {
             return;
         }
-        let again = path.is_lost_again(found.repeated);
+        let again = path.flight_mut().is_lost_again(found.repeated);
         if self.enter_recovery(recovering && !again, path) {
             path.cut(group);
         }
@@ -91,7 +93,7 @@ impl Sender {
     /// whether its window is to be cut for it.
     pub(super) fn enter_recovery(&mut self, recovering: bool, path: &mut Path) -> bool {
         match self.rules.experiment.fast_recovery {
-            FastRecoveryScope::Path => path.enter_recovery(self.outstanding.cum()),
+            FastRecoveryScope::Path => path.flight_mut().enter_recovery(self.outstanding.cum()),
             FastRecoveryScope::Association => {
                 self.recovery.enter(Some(self.outstanding.next_tsn().before()));
                 !recovering
@@ -104,12 +106,12 @@ impl Sender {
     /// T3-rtx is not put off.
     fn probe_tail(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
         let Some(path) = paths.get_mut(id) else { return };
-        path.allow_tail_probe();
+        path.flight_mut().allow_tail_probe();
         let has_data = self.has_data_for(now, id, paths);
         let latest = self.latest_on(now, id, paths).filter(|_| !has_data);
         let Some(path) = paths.get_mut(id) else { return };
         if !has_data && latest.is_none() {
-            return path.cancel_tail_probe();
+            return path.flight_mut().cancel_tail_probe();
         }
         path.begin_tail_probe(now, latest);
         if let Some(tsn) = latest {
@@ -119,7 +121,7 @@ impl Sender {
 
     /// The chunk that was sent last on `path`, if it may be repeated.
     fn latest_on(&self, now: Instant, id: PathId, paths: &Paths) -> Option<Tsn64> {
-        let tsn = paths.get(id)?.latest(|sent| self.outstanding.is_live(id, sent))?;
+        let tsn = paths.get(id)?.flight().latest(|sent| self.outstanding.is_live(id, sent))?;
         self.outstanding.get(tsn)?.may_be_repeated(now).then_some(tsn)
     }
 }

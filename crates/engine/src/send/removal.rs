@@ -1,7 +1,7 @@
 //! A path leaves the association (RFC 5061 section 5.3): what it carried goes to another.
 
 use super::Sender;
-use crate::path::{Path, PathId, Paths};
+use crate::path::{PathId, Paths};
 
 impl Sender {
     /// Path `id` is about to be removed. What is in flight on it is sent again; that and what was
@@ -19,10 +19,10 @@ impl Sender {
             }
         }
         let Some(path) = paths.get_mut(id) else { return };
-        let (lost, booked) = path.take_estate();
+        let (lost, booked) = path.flight_mut().take_estate();
         self.hand_over_t3(id, heir, paths);
         if let Some(heir) = paths.get_mut(heir) {
-            heir.inherit(lost, booked);
+            heir.flight_mut().inherit(lost, booked);
         }
         self.sack_path = self.sack_path.filter(|path| *path != id);
     }
@@ -30,10 +30,10 @@ impl Sender {
     /// T3-rtx of `id` stops. If it was to repeat a FORWARD-TSN (RFC 3758 section 3.5 rule C5), or to find
     /// that the peer has thrown away what it had acknowledged, `heir` goes on with that.
     pub(super) fn hand_over_t3(&self, id: PathId, heir: PathId, paths: &mut Paths) {
-        let t3 = paths.get_mut(id).and_then(Path::stop_t3);
+        let t3 = paths.get_mut(id).and_then(|path| path.flight_mut().stop_t3());
         let only_it = self.in_flight == 0 && self.lost == 0 && !self.outstanding.is_empty();
         if let Some(heir) = paths.get_mut(heir).filter(|_| only_it && id != heir) {
-            heir.adopt_t3(t3);
+            heir.flight_mut().adopt_t3(t3);
         }
     }
 }

@@ -24,11 +24,11 @@ impl Sender {
         usable: PathSet,
     ) -> Option<Tsn64> {
         let percent = self.rules.experiment.rescheduling_percent as usize;
-        let busy = path.is_recovering() || path.is_held_back(now);
+        let busy = path.flight().is_recovering() || path.is_held_back(now);
         if percent == 0 || busy || !path.may_send(now, flight) {
             return None;
         }
-        let waiting = path.booked().saturating_sub(path.flight());
+        let waiting = path.flight().booked().saturating_sub(path.in_flight());
         let limit = self.limit.min(self.window.rwnd() + self.outstanding());
         if waiting * 100 * usable.len().max(1) < limit * percent {
             return None;

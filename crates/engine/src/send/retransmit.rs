@@ -10,11 +10,11 @@ impl Sender {
     /// probe that the peer goes on answering, so no error is to be counted.
     pub(crate) fn handle_t3(&mut self, id: PathId, paths: &mut Paths) -> bool {
         let Some(path) = paths.get_mut(id) else { return true };
-        path.stop_t3();
+        path.flight_mut().stop_t3();
         let awaits_forward = self.repeat_forward();
-        if !path.awaits_acknowledgement() {
+        if !path.flight().awaits_acknowledgement() {
             if awaits_forward {
-                path.back_off();
+                path.rtt_mut().back_off();
                 return false;
             }
             self.treat_gap_acks_as_reneged(paths);
@@ -58,7 +58,7 @@ impl Sender {
     /// All that is in flight on `id` is to be sent again.
     pub(super) fn give_up_flight(&mut self, id: PathId, paths: &mut Paths) {
         let Some(path) = paths.get_mut(id) else { return };
-        for sent in path.take_sent() {
+        for sent in path.flight_mut().take_sent() {
             if self.outstanding.is_live(id, sent) {
                 self.lose(sent.tsn, paths, Loss::TimedOut);
             }

@@ -42,7 +42,7 @@ impl RetransmissionPolicy {
                 best(&|path| (path.congestion().ssthresh() as u64, window(path))) == Some(taker)
             }
             Self::LossRate => {
-                let kept = |path: &Path| u64::MAX - path.loss_level();
+                let kept = |path: &Path| u64::MAX - path.flight().loss_level();
                 best(&|path| (kept(path), window(path))) == Some(taker)
             }
             Self::Next => {
@@ -60,16 +60,17 @@ pub(super) fn next_lost(
     usable: PathSet,
     taker: PathId,
 ) -> Option<Tsn64> {
-    let candidates = paths.iter().filter(|path| !path.lost().is_empty()).flat_map(|path| {
-        let (lost, all) = (path.lost(), (paths, usable));
-        let reported = lost.first(Loss::Reported);
-        let reported = reported
-            .filter(|_| experiment.fast_retransmission_policy.lets(taker, path, false, all));
-        let timed_out = lost.first(Loss::TimedOut);
-        let timed_out = timed_out
-            .filter(|_| experiment.timeout_retransmission_policy.lets(taker, path, true, all));
-        reported.into_iter().chain(timed_out)
-    });
+    let candidates =
+        paths.iter().filter(|path| !path.flight().lost().is_empty()).flat_map(|path| {
+            let (lost, all) = (path.flight().lost(), (paths, usable));
+            let reported = lost.first(Loss::Reported);
+            let reported = reported
+                .filter(|_| experiment.fast_retransmission_policy.lets(taker, path, false, all));
+            let timed_out = lost.first(Loss::TimedOut);
+            let timed_out = timed_out
+                .filter(|_| experiment.timeout_retransmission_policy.lets(taker, path, true, all));
+            reported.into_iter().chain(timed_out)
+        });
     candidates.min()
 }
 

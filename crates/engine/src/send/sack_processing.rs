@@ -59,7 +59,7 @@ impl Sender {
         }
         for path in paths.iter_mut() {
             let id = path.id();
-            path.begin_sack(|sent| self.outstanding.is_live(id, sent));
+            path.flight_mut().begin_sack(|sent| self.outstanding.is_live(id, sent));
         }
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
@@ -122,7 +122,7 @@ impl Sender {
         while self.outstanding.cum() < cum {
             let tsn = self.outstanding.cum().next();
             if let Some(path) = self.on_acked(now, tsn, via, paths) {
-                path.on_passed_by();
+                path.flight_mut().on_passed_by();
             }
             let Some(chunk) = self.outstanding.pop() else { break };
             self.abandonment.on_gone(tsn, &chunk.fragment);
@@ -140,7 +140,7 @@ impl Sender {
         self.buffered = self.buffered.saturating_sub(chunk.data_len());
         self.queue.on_acked(&chunk.fragment);
         if let Some(path) = paths.get_mut(chunk.record.path) {
-            path.release(chunk.data_len());
+            path.flight_mut().release(chunk.data_len());
         }
     }
 
@@ -266,7 +266,7 @@ impl Sender {
         match chunk.record.state {
             ChunkState::Released | ChunkState::Abandoned | ChunkState::Acked => return None,
             ChunkState::InFlight => {
-                path.land(&mut chunk.tracked());
+                path.flight_mut().land(&mut chunk.tracked());
                 self.in_flight = self.in_flight.saturating_sub(data);
             }
             ChunkState::Lost => {
@@ -306,9 +306,10 @@ impl Sender {
         let cum = self.outstanding.cum();
         self.recovery.on_cumulative(cum);
         let recovering = self.recovery.is_active();
-        let acking = paths.iter().filter(|path| path.newly_acked().is_some()).count();
-        let mut newly_acked = paths.iter().map(Path::newly_acked).fold(None, Extent::union);
-        if recovering && paths.iter().any(Path::was_passed) {
+        let acking = paths.iter().filter(|path| path.flight().newly_acked().is_some()).count();
+        let mut newly_acked =
+            paths.iter().map(|path| path.flight().newly_acked()).fold(None, Extent::union);
+        if recovering && paths.iter().any(|path| path.flight().was_passed()) {
             // Section 7.2.4: in fast recovery such a SACK strikes all that it reports missing.
             newly_acked = Extent::with(newly_acked, highest.next());
         }

@@ -282,7 +282,7 @@ impl Sender {
             return;
         }
         let usable = self.usable(paths);
-        let is_full = |path: &Path| !path.may_send(now, path.flight());
+        let is_full = |path: &Path| !path.may_send(now, path.in_flight());
         let waits = (self.queue.messages() > 0 || self.backlog > 0)
             && self.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id())).all(is_full);
@@ -297,10 +297,10 @@ impl Sender {
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
         let Some(path) = paths.get(id).filter(|_| repeaters.contains(id)) else { return false };
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
-        self.next_repeat(now, path, path.flight(), worth, paths, repeaters).is_some()
-            || self.to_reschedule(now, path, path.flight(), usable).is_some()
-            || self.next_copy(now, path, path.flight()).is_some()
-            || (worth && self.next_new(now, path, path.flight(), paths, usable).is_some())
+        self.next_repeat(now, path, path.in_flight(), worth, paths, repeaters).is_some()
+            || self.to_reschedule(now, path, path.in_flight(), usable).is_some()
+            || self.next_copy(now, path, path.in_flight()).is_some()
+            || (worth && self.next_new(now, path, path.in_flight(), paths, usable).is_some())
     }
 
     /// When something may be sent that may not be sent now: the next probe of a closed window, or
@@ -328,11 +328,11 @@ impl Sender {
         }
         let usable = self.usable(paths);
         // Copies that are under way may fill its window; its T3-rtx sees to them.
-        let prober = self.prober(paths, usable).filter(|path| path.flight() == 0)?;
+        let prober = self.prober(paths, usable).filter(|path| path.in_flight() == 0)?;
         let len =
             self.queue.next_len(Taker::alone(prober.id(), usable), self.fragment_size(paths))?;
         // Pacing may hold the probe back, and so may the path.
-        let later = prober.pacing_deadline().max(prober.held_back()).unwrap_or_default();
+        let later = prober.pacer().deadline().max(prober.held_back()).unwrap_or_default();
         let due = || self.probe_due(prober).max(later);
         (len > self.rwnd_for_new()).then(due)
     }
@@ -389,7 +389,7 @@ impl Sender {
 
     /// Whether nothing holds up new data on `path`.
     fn is_free(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> bool {
-        path.may_send(now, path.flight()) && self.split_allows(path, paths, usable)
+        path.may_send(now, path.in_flight()) && self.split_allows(path, paths, usable)
     }
 
     /// Largest payload that travels as one chunk on every path.
@@ -443,7 +443,8 @@ impl Sender {
     /// The paths that may carry what was lost: those that may carry data, and, where that is one at a
     /// time, all active ones for what has timed out on it (RFC 9260 section 6.4.1).
     pub(super) fn repeaters(&self, paths: &Paths) -> PathSet {
-        let timed_out = || paths.iter().any(|path| path.lost().first(Loss::TimedOut).is_some());
+        let timed_out =
+            || paths.iter().any(|path| path.flight().lost().first(Loss::TimedOut).is_some());
         if self.alternates && self.lost > 0 && timed_out() {
             return self.selector.admitted(paths, usable(paths, true));
         }
@@ -480,7 +481,8 @@ impl Sender {
         let last = self.outstanding.get(tsn)?.record.path;
         // The path on which it timed out does not repeat it, so a slow one must, worth using or not;
         // so must the one that the policy has chosen.
-        let timed_out = || paths.get(last).is_some_and(|path| path.lost().has_timed_out(tsn));
+        let timed_out =
+            || paths.get(last).is_some_and(|path| path.flight().lost().has_timed_out(tsn));
         let bound = || {
             self.rules.experiment.fast_retransmission_policy != RetransmissionPolicy::Same
                 || timed_out()
@@ -502,7 +504,7 @@ impl Sender {
         let (path, usable) = (paths.get(id)?, self.usable(paths));
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
         let next =
-            self.next_repeat(now, path, path.flight(), worth, paths, self.repeaters(paths))?;
+            self.next_repeat(now, path, path.in_flight(), worth, paths, self.repeaters(paths))?;
         self.outstanding.get(next).map(|chunk| chunk.wire_len() + self.reserved)
     }
 
@@ -527,7 +529,7 @@ impl Sender {
         }
         let taker = self.taker(now, paths, usable, path.id());
         let (stream, len) = self.queue.next(taker, self.fragment_size(paths))?;
-        if self.waits_for_more(stream, path.flight() != flight, paths) {
+        if self.waits_for_more(stream, path.in_flight() != flight, paths) {
             return None;
         }
         // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).

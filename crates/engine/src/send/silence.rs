@@ -30,7 +30,7 @@ impl Sender {
         for id in self.overdue(now, paths).iter() {
             if self.is_witnessed(id, paths) {
                 silent.insert(id);
-            } else if !paths.get(id).is_some_and(Path::is_asking) {
+            } else if !paths.get(id).is_some_and(|path| path.flight().is_asking()) {
                 self.ask_for_witness(now, id, paths);
             }
         }
@@ -41,7 +41,7 @@ impl Sender {
         let mut overdue = PathSet::default();
         for path in paths.iter().filter(|path| path.is_active()) {
             let at = path.overdue_at(self.rules.sack_delay);
-            if path.is_asking() || at.is_some_and(|at| at <= now) {
+            if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
                 overdue.insert(path.id());
             }
         }
@@ -74,7 +74,7 @@ impl Sender {
         let usable = self.usable(paths);
         for other in self.standby(paths, usable).iter() {
             if let Some(path) = paths.get_mut(other) {
-                path.probe_now();
+                path.heartbeat_mut().probe_now();
             }
         }
         let Some(path) = paths.get_mut(id) else { return };
@@ -97,7 +97,8 @@ impl Sender {
         id: PathId,
         paths: &mut Paths,
     ) -> Option<(Tsn64, usize)> {
-        let tsn = paths.get_mut(id)?.earliest(|sent| self.outstanding.is_live(id, sent))?;
+        let tsn =
+            paths.get_mut(id)?.flight_mut().earliest(|sent| self.outstanding.is_live(id, sent))?;
         let chunk = self.outstanding.get(tsn)?;
         chunk.may_be_repeated(now).then_some((tsn, chunk.wire_len()))
     }
@@ -118,8 +119,8 @@ impl Sender {
     /// whether it does.
     pub(crate) fn hear_standby(&self, now: Instant, id: PathId, paths: &mut Paths) -> bool {
         let stands_by = self.standby(paths, self.usable(paths)).contains(id);
-        match paths.get_mut(id).filter(|path| stands_by && path.flight() == 0) {
-            Some(path) => path.on_standby_heard(now),
+        match paths.get_mut(id).filter(|path| stands_by && path.in_flight() == 0) {
+            Some(path) => path.flight_mut().on_standby_heard(now),
             None => return false,
         }
         true

@@ -24,5 +24,5 @@ fn of_path(path: &Path) -> usize {
     let round_trip = path.rtt().smoothed().map_or(LASTS, |srtt| srtt.max(Duration::from_nanos(1)));
     let ahead = window as u128 * LASTS.as_nanos() / round_trip.as_nanos();
     let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
-    window.saturating_sub(path.flight()).saturating_add(ahead)
+    window.saturating_sub(path.in_flight()).saturating_add(ahead)
 }

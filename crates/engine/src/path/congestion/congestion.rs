@@ -30,12 +30,12 @@ impl Path {
 
     /// Whether less is in flight than its window allows.
     pub(crate) fn has_window(&self) -> bool {
-        self.flight() < self.congestion.window()
+        self.in_flight() < self.congestion.window()
     }
 
     /// Whether it could send at `now`, and [`Self::on_starved`] would tell its congestion control something new.
     pub(crate) fn may_starve(&self, now: Instant) -> bool {
-        self.congestion.may_starve() && self.may_send(now, self.flight())
+        self.congestion.may_starve() && self.may_send(now, self.in_flight())
     }
 
     /// It could send, but there is nothing to send on it.

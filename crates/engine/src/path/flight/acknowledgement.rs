@@ -2,7 +2,7 @@
 
 use super::dac::Reports;
 use super::rack::Arrival;
-use super::{ChunkRecord, ChunkState, Extent, PathAckSummary, Sent, Tracked};
+use super::{ChunkRecord, ChunkState, Extent, Flight, PathAckSummary, Sent, Tracked};
 use crate::config::CwndUpdate;
 use crate::path::congestion::{Acked, Group};
 use crate::path::{Path, PathId};
@@ -39,42 +39,72 @@ pub(crate) struct Conclusion {
     pub(crate) works: bool,
 }
 
-impl Path {
+impl Flight {
     /// A SACK is about to be worked in. `is_live`: whether a transmission is under way.
     pub(crate) fn begin_sack(&mut self, is_live: impl Fn(Sent) -> bool) {
-        self.flight.news =
-            PathAckSummary { flight_before: self.flight.bytes, ..PathAckSummary::default() };
-        self.flight.cuc.begin();
+        self.news = PathAckSummary { flight_before: self.bytes, ..PathAckSummary::default() };
+        self.cuc.begin();
         self.look_for_earliest(is_live);
     }
 
     /// Finds the chunks whose acknowledgement will be a pseudo-cumulative one.
     fn look_for_earliest(&mut self, is_live: impl Fn(Sent) -> bool) {
-        let flight = &mut self.flight;
-        let (first, again) = flight.cuc.wants();
+        let (first, again) = self.cuc.wants();
         if first {
-            flight.cuc.found_first(flight.originals.earliest(&is_live).map(|sent| sent.tsn));
+            self.cuc.found_first(self.originals.earliest(&is_live).map(|sent| sent.tsn));
         }
         if again {
-            flight.cuc.found_again(flight.retransmissions.earliest(&is_live).map(|sent| sent.tsn));
+            self.cuc.found_again(self.retransmissions.earliest(&is_live).map(|sent| sent.tsn));
         }
     }
 
     /// The cumulative TSN has passed a chunk that was not acknowledged before.
     pub(crate) fn on_passed_by(&mut self) {
-        self.flight.news.cum_advanced = true;
+        self.news.cum_advanced = true;
     }
 
     /// Whether the cumulative TSN has passed a chunk of the path.
     pub(crate) fn was_passed(&self) -> bool {
-        self.flight.news.cum_advanced
+        self.news.cum_advanced
     }
 
     /// What the SACK under work newly acknowledges.
     pub(crate) fn newly_acked(&self) -> Option<Extent<Tsn64>> {
-        self.flight.news.tsns
+        self.news.tsns
     }
 
+    fn note_news(
+        &mut self,
+        now: Instant,
+        tsn: Tsn64,
+        record: &ChunkRecord,
+        once: bool,
+        sure: bool,
+    ) {
+        let news = &mut self.news;
+        news.earliest_acked |= self.cuc.on_acked(tsn);
+        news.proves_path |= !record.moved;
+        if once {
+            let age = now.since(record.last_sent);
+            news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
+        }
+        // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
+        // early an acknowledgement cannot be for the last one, which then says nothing about others.
+        if sure {
+            let (number, sent) = (record.number, record.last_sent);
+            news.numbers = Extent::with(news.numbers, number);
+            news.count = news.count.saturating_add(1);
+            news.sent = Extent::with(news.sent, sent);
+            self.rack.on_arrival(now, Arrival { number, tsn, sent, once });
+        }
+        news.tsns = Extent::with(news.tsns, tsn);
+        if !record.timed_out {
+            news.sure_tsns = Extent::with(news.sure_tsns, tsn);
+        }
+    }
+}
+
+impl Path {
     /// Whether an acknowledgement comes too early to be for the last transmission of a chunk.
     pub(crate) fn is_too_early(&self, now: Instant, record: &ChunkRecord) -> bool {
         let least = self.rtt.least().unwrap_or_default();
@@ -106,37 +136,7 @@ impl Path {
                 false => self.ecn.on_plain_passed(),
             }
         }
-        self.note_news(now, tsn, record, once, sure);
-    }
-
-    fn note_news(
-        &mut self,
-        now: Instant,
-        tsn: Tsn64,
-        record: &ChunkRecord,
-        once: bool,
-        sure: bool,
-    ) {
-        let news = &mut self.flight.news;
-        news.earliest_acked |= self.flight.cuc.on_acked(tsn);
-        news.proves_path |= !record.moved;
-        if once {
-            let age = now.since(record.last_sent);
-            news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
-        }
-        // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
-        // early an acknowledgement cannot be for the last one, which then says nothing about others.
-        if sure {
-            let (number, sent) = (record.number, record.last_sent);
-            news.numbers = Extent::with(news.numbers, number);
-            news.count = news.count.saturating_add(1);
-            news.sent = Extent::with(news.sent, sent);
-            self.flight.rack.on_arrival(now, Arrival { number, tsn, sent, once });
-        }
-        news.tsns = Extent::with(news.tsns, tsn);
-        if !record.timed_out {
-            news.sure_tsns = Extent::with(news.sure_tsns, tsn);
-        }
+        self.flight.note_news(now, tsn, record, once, sure);
     }
 
     /// A chunk that waited to be sent again is acknowledged.
@@ -168,8 +168,8 @@ impl Path {
         summary: &SackSummary<'_>,
         is_live: impl Fn(Sent) -> bool,
     ) -> Conclusion {
-        self.look_for_earliest(is_live);
-        self.leave_recovery(summary.cum);
+        self.flight.look_for_earliest(is_live);
+        self.flight.leave_recovery(summary.cum);
         let news = self.flight.news;
         self.stats.bytes_acked += news.acked as u64;
         let newly_acked = news.acked > 0 || news.tsns.is_some();
@@ -190,7 +190,7 @@ impl Path {
     /// of section 6.3.2), or every path would time out behind the blocked cumulative TSN.
     pub(crate) fn end_sack(&mut self, now: Instant, smart: bool) {
         let news = &self.flight.news;
-        if !self.awaits_acknowledgement() {
+        if !self.flight.awaits_acknowledgement() {
             self.flight.t3 = None;
         } else if news.cum_advanced || (news.earliest_acked && smart) {
             self.restart_t3(now);
@@ -206,7 +206,7 @@ impl Path {
             bytes: news.acked,
             advanced: summary.cwnd_update.is_none_or(|update| update.advances(news, cuc)),
             window_used: self.used_window(now) >= window,
-            recovering: summary.recovering || self.is_recovering(),
+            recovering: summary.recovering || self.flight.is_recovering(),
             in_flight: self.flight.bytes,
             newest: news.numbers.map(|numbers| numbers.most),
             sent: self.flight.transmissions,

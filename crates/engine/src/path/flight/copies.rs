@@ -8,7 +8,7 @@
 //!   take: it is lost, and the path's window is cut as for any loss.
 //! * T3-rtx of the path expires.
 
-use super::{ChunkState, Extent, Tracked};
+use super::{ChunkState, Extent, Flight, Tracked};
 use crate::path::{Path, PathId};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -41,42 +41,60 @@ impl Copies {
     }
 }
 
-impl Path {
+impl Flight {
     /// Chunk `tsn`, which has left on another path, is to leave on this one too.
     pub(crate) fn want_copy(&mut self, tsn: Tsn64) {
-        self.flight.copies.get_or_insert_default().wanted.push_back(tsn);
+        self.copies.get_or_insert_default().wanted.push_back(tsn);
     }
 
     /// Nothing more is to be copied.
     pub(crate) fn want_no_copies(&mut self) {
-        if let Some(copies) = &mut self.flight.copies {
+        if let Some(copies) = &mut self.copies {
             copies.wanted.clear();
         }
     }
 
     /// Forgets chunks that need no copies any more.
     pub(crate) fn prune_copies(&mut self, is_over: impl Fn(Tsn64) -> bool) {
-        let Some(Copies { wanted, .. }) = self.flight.copies.as_deref_mut() else { return };
+        let Some(Copies { wanted, .. }) = self.copies.as_deref_mut() else { return };
         while wanted.front().is_some_and(|tsn| is_over(*tsn)) {
             wanted.pop_front();
         }
     }
 
-    /// The next chunk to be copied, of those that are in flight on another path: `carrier` says on which one.
-    pub(crate) fn next_copy(&self, carrier: impl Fn(Tsn64) -> Option<PathId>) -> Option<Tsn64> {
-        let is_elsewhere = |tsn: &Tsn64| carrier(*tsn).is_some_and(|id| id != self.id);
-        self.flight.copies.as_ref()?.wanted.iter().copied().find(is_elsewhere)
-    }
-
     /// Whether copies are under way.
     pub(crate) fn has_copies(&self) -> bool {
-        self.flight.copies.as_ref().is_some_and(|copies| !copies.under_way.is_empty())
+        self.copies.as_ref().is_some_and(|copies| !copies.under_way.is_empty())
     }
 
     /// When the copy of `tsn` left that is under way.
     pub(crate) fn copied_at(&self, tsn: Tsn64) -> Option<Instant> {
-        let mut under_way = self.flight.copies.as_ref()?.under_way.iter();
+        let mut under_way = self.copies.as_ref()?.under_way.iter();
         under_way.find(|copy| copy.tsn == tsn).map(|copy| copy.sent)
+    }
+
+    /// A copy on another path was first: what left here counts as a copy.
+    pub(crate) fn adopt_copy(&mut self, copy: Copy, data: usize) {
+        self.copies.get_or_insert_default().under_way.push_back(copy);
+        self.cuc.forget();
+        self.release(data);
+    }
+
+    /// Nothing more is expected of the copies. Returns whether they were all that was in self.
+    pub(crate) fn drop_copies(&mut self) -> bool {
+        let Some(copies) = &mut self.copies else { return false };
+        let bytes: usize = copies.under_way.drain(..).map(|copy| copy.wire).sum();
+        let alone = bytes > 0 && bytes >= self.bytes;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        alone
+    }
+}
+
+impl Path {
+    /// The next chunk to be copied, of those that are in flight on another path: `carrier` says on which one.
+    pub(crate) fn next_copy(&self, carrier: impl Fn(Tsn64) -> Option<PathId>) -> Option<Tsn64> {
+        let is_elsewhere = |tsn: &Tsn64| carrier(*tsn).is_some_and(|id| id != self.id);
+        self.flight.copies.as_ref()?.wanted.iter().copied().find(is_elsewhere)
     }
 
     /// A copy of chunk `tsn` has been written into a packet.
@@ -119,13 +137,6 @@ impl Path {
         Some(first)
     }
 
-    /// A copy on another path was first: what left here counts as a copy.
-    pub(crate) fn adopt_copy(&mut self, copy: Copy, data: usize) {
-        self.flight.copies.get_or_insert_default().under_way.push_back(copy);
-        self.flight.cuc.forget();
-        self.release(data);
-    }
-
     /// The copy of `tsn` has arrived. False if there is none.
     pub(crate) fn on_copy_acked(&mut self, now: Instant, tsn: Tsn64) -> bool {
         let flight = &mut self.flight;
@@ -164,15 +175,5 @@ impl Path {
             !lost
         });
         copies.under_way.len() < before
-    }
-
-    /// Nothing more is expected of the copies. Returns whether they were all that was in flight.
-    pub(crate) fn drop_copies(&mut self) -> bool {
-        let flight = &mut self.flight;
-        let Some(copies) = &mut flight.copies else { return false };
-        let bytes: usize = copies.under_way.drain(..).map(|copy| copy.wire).sum();
-        let alone = bytes > 0 && bytes >= flight.bytes;
-        flight.bytes = flight.bytes.saturating_sub(bytes);
-        alone
     }
 }

@@ -1,37 +1,84 @@
 //! What leaves on a path, and what may.
 
-use super::{ChunkRecord, ChunkState, Sent, Tracked};
+use super::{ChunkRecord, ChunkState, Flight, Sent, Tracked};
 use crate::path::congestion::Departure;
 use crate::path::{Path, PathSet};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
-impl Path {
-    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
-    /// retransmission.
-    pub(crate) fn flight(&self) -> usize {
-        self.flight.bytes
-    }
-
+impl Flight {
     /// Whether an acknowledgement of anything may still come.
     pub(crate) fn awaits_acknowledgement(&self) -> bool {
-        self.flight.bytes + self.flight.hidden > 0
+        self.bytes + self.hidden > 0
     }
 
     /// User data whose last transmission was on the path and which is not acknowledged for good (the
     /// measure `queued` of buffer splitting).
     pub(crate) fn booked(&self) -> usize {
-        self.flight.booked
+        self.booked
     }
 
     /// When DATA was sent last.
     pub(crate) fn last_data(&self) -> Option<Instant> {
-        self.flight.last_data
+        self.last_data
     }
 
     /// When it had in flight last what its window or its share of the buffers allows.
     pub(crate) fn share_filled(&self) -> Option<Instant> {
-        self.flight.share_filled
+        self.share_filled
+    }
+
+    /// Whether the next packet is a probe of a silent tail.
+    pub(crate) fn probes_tail(&self) -> bool {
+        self.tail_probe.exceeds()
+    }
+
+    /// Whether the last packet with DATA repeated what other paths had lost.
+    pub(crate) fn has_helped(&self) -> bool {
+        self.helped
+    }
+
+    /// The privilege of a fast retransmit is for one packet (section 7.2.4 rule 3).
+    pub(crate) fn end_fast_packet(&mut self) {
+        self.fast_packet = false;
+    }
+
+    /// User data that was sent on the path is acknowledged for good, or needs no acknowledgement.
+    pub(crate) fn release(&mut self, data: usize) {
+        self.booked = self.booked.saturating_sub(data);
+    }
+
+    /// When T3-rtx expires, if it runs.
+    pub(crate) fn t3(&self) -> Option<Instant> {
+        self.t3
+    }
+
+    /// (Re)starts T3-rtx with another time than the RTO.
+    pub(crate) fn start_t3(&mut self, now: Instant, pause: Duration) {
+        self.t3 = Some(now + pause);
+    }
+
+    /// Stops T3-rtx. Returns when it would have expired.
+    pub(crate) fn stop_t3(&mut self) -> Option<Instant> {
+        self.t3.take()
+    }
+
+    /// Goes on with the T3-rtx of another path, if its own does not run.
+    pub(crate) fn adopt_t3(&mut self, t3: Option<Instant>) {
+        self.t3 = self.t3.or(t3);
+    }
+
+    /// T3-rtx expires at `at` at the latest, if it runs.
+    pub(crate) fn hasten_t3(&mut self, at: Instant) {
+        self.t3 = self.t3.map(|expiry| expiry.min(at));
+    }
+}
+
+impl Path {
+    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
+    /// retransmission.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.flight.bytes
     }
 
     /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
@@ -47,16 +94,6 @@ impl Path {
     /// The same for a chunk that was lost.
     pub(crate) fn may_repeat(&self, now: Instant, before: usize) -> bool {
         self.flight.fast_packet || self.may_send(now, before)
-    }
-
-    /// Whether the next packet is a probe of a silent tail.
-    pub(crate) fn probes_tail(&self) -> bool {
-        self.flight.tail_probe.exceeds()
-    }
-
-    /// Whether the last packet with DATA repeated what other paths had lost.
-    pub(crate) fn has_helped(&self) -> bool {
-        self.flight.helped
     }
 
     /// A packet with DATA is about to be built, while `usable` are the paths that may carry some. The
@@ -82,11 +119,6 @@ impl Path {
         self.flight.helped &= helps;
         self.on_packet(now, self.flight.bytes.saturating_sub(before));
         self.flight.tail_probe.on_packet();
-    }
-
-    /// The privilege of a fast retransmit is for one packet (section 7.2.4 rule 3).
-    pub(crate) fn end_fast_packet(&mut self) {
-        self.flight.fast_packet = false;
     }
 
     /// A new chunk has been written into a packet.
@@ -158,39 +190,9 @@ impl Path {
         }
     }
 
-    /// User data that was sent on the path is acknowledged for good, or needs no acknowledgement.
-    pub(crate) fn release(&mut self, data: usize) {
-        self.flight.booked = self.flight.booked.saturating_sub(data);
-    }
-
-    /// When T3-rtx expires, if it runs.
-    pub(crate) fn t3(&self) -> Option<Instant> {
-        self.flight.t3
-    }
-
     /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).
     pub(crate) fn restart_t3(&mut self, now: Instant) {
-        self.start_t3(now, self.rtt.rto());
-    }
-
-    /// (Re)starts T3-rtx with another time than the RTO.
-    pub(crate) fn start_t3(&mut self, now: Instant, pause: Duration) {
-        self.flight.t3 = Some(now + pause);
-    }
-
-    /// Stops T3-rtx. Returns when it would have expired.
-    pub(crate) fn stop_t3(&mut self) -> Option<Instant> {
-        self.flight.t3.take()
-    }
-
-    /// Goes on with the T3-rtx of another path, if its own does not run.
-    pub(crate) fn adopt_t3(&mut self, t3: Option<Instant>) {
-        self.flight.t3 = self.flight.t3.or(t3);
-    }
-
-    /// T3-rtx expires at `at` at the latest, if it runs.
-    pub(crate) fn hasten_t3(&mut self, at: Instant) {
-        self.flight.t3 = self.flight.t3.map(|expiry| expiry.min(at));
+        self.flight.start_t3(now, self.rtt.rto());
     }
 
     /// Nothing is under way: gives memory back.

@@ -4,7 +4,7 @@
 use super::order::SentOrder;
 use super::rack::Verdict;
 use super::{
-    ChunkRecord, ChunkState, Extent, Loss, Lost, Reach, Records, SackSummary, Sent, Tracked,
+    ChunkRecord, ChunkState, Extent, Flight, Loss, Lost, Reach, Records, SackSummary, Sent, Tracked,
 };
 use crate::config::SplitFastRetransmit;
 use crate::path::{Path, PathId};
@@ -54,17 +54,92 @@ fn live(records: &mut impl Records, id: PathId, sent: Sent) -> Option<&mut Chunk
     records.record(sent.tsn).filter(|record| record.is_live(id, sent))
 }
 
-impl Path {
+impl Flight {
     /// What is lost on the path and waits to be sent again.
     pub(crate) fn lost(&self) -> &Lost {
-        &self.flight.lost
+        &self.lost
     }
 
     /// How much of what the path carries is lost, in parts of 2^20.
     pub(crate) fn loss_level(&self) -> u64 {
-        self.flight.loss_rate.level()
+        self.loss_rate.level()
     }
 
+    /// The lowest TSN of what was sent first. `is_live`: whether a transmission is under way.
+    pub(crate) fn earliest(&mut self, is_live: impl Fn(Sent) -> bool) -> Option<Tsn64> {
+        let first = self.originals.earliest(&is_live);
+        let again = self.retransmissions.earliest(&is_live);
+        first.into_iter().chain(again).map(|sent| sent.tsn).min()
+    }
+
+    /// The chunk that was sent last. `is_live`: whether a transmission is under way.
+    pub(crate) fn latest(&self, is_live: impl Fn(Sent) -> bool) -> Option<Tsn64> {
+        let orders = [&self.originals, &self.retransmissions];
+        let latest = orders.into_iter().filter_map(|order| order.latest(&is_live));
+        latest.max_by_key(|sent| sent.number).map(|sent| sent.tsn)
+    }
+
+    /// When losses must be looked for because chunks will have had their time.
+    pub(crate) fn loss_timer(&self) -> Option<Instant> {
+        self.rack.timer()
+    }
+
+    /// Takes over what another path leaves behind.
+    pub(crate) fn inherit(&mut self, lost: Lost, booked: usize) {
+        self.lost.extend(lost);
+        self.cuc.forget();
+        self.booked += booked;
+    }
+
+    /// The path leaves the association: what it has lost, and what is booked on it, go to an heir.
+    pub(crate) fn take_estate(&mut self) -> (Lost, usize) {
+        (core::mem::take(&mut self.lost), core::mem::take(&mut self.booked))
+    }
+
+    /// All that is under way is to be sent again: its transmissions, over or not.
+    pub(crate) fn take_sent(&mut self) -> impl Iterator<Item = Sent> + use<> {
+        self.take_orders().into_iter().flatten()
+    }
+
+    /// A chunk is given up (RFC 3758 section 3.4), with the record that it had before.
+    pub(crate) fn on_abandoned(&mut self, tsn: Tsn64, mut chunk: Tracked<'_>) {
+        self.release(chunk.data);
+        self.cuc.forget();
+        match chunk.record.state {
+            ChunkState::InFlight => self.land(&mut chunk),
+            ChunkState::Lost => {
+                self.lost.remove(tsn);
+            }
+            ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => {}
+        }
+    }
+
+    /// A chunk was in flight and is not any more.
+    pub(crate) fn land(&mut self, chunk: &mut Tracked<'_>) {
+        let hidden = core::mem::take(&mut chunk.record.hidden);
+        let of = if hidden { &mut self.hidden } else { &mut self.bytes };
+        *of = of.saturating_sub(chunk.wire);
+    }
+
+    /// A chunk is not under way any more, whether it has arrived or not.
+    fn hide(&mut self, tsn: Tsn64, records: &mut impl Records) {
+        if let Some(mut chunk) = records.tracked(tsn).filter(|chunk| !chunk.record.hidden) {
+            self.land(&mut chunk);
+            chunk.record.hidden = true;
+            self.hidden += chunk.wire;
+        }
+    }
+
+    fn take_orders(&mut self) -> Orders {
+        [core::mem::take(&mut self.originals), core::mem::take(&mut self.retransmissions)]
+    }
+
+    fn restore_orders(&mut self, orders: Orders) {
+        [self.originals, self.retransmissions] = orders;
+    }
+}
+
+impl Path {
     /// Counts missing reports for what was sent on the path before what the SACK newly acknowledges.
     pub(crate) fn count_missing_reports(
         &mut self,
@@ -75,7 +150,7 @@ impl Path {
         let mut found = Found::default();
         let reach = rules.split_fast_retransmit.reach(&self.flight.news, summary.newly_acked);
         let Some(reach) = reach else { return found };
-        let mut orders = self.take_orders();
+        let mut orders = self.flight.take_orders();
         for (order, in_tsn_order) in orders.iter_mut().zip([true, false]) {
             order.retain_reached(reach, in_tsn_order, |sent| {
                 let Some(record) = live(records, self.id, sent) else { return false };
@@ -91,7 +166,7 @@ impl Path {
                 false
             });
         }
-        self.restore_orders(orders);
+        self.flight.restore_orders(orders);
         found
     }
 
@@ -120,16 +195,16 @@ impl Path {
         }
         self.flight.rack.set_timer(None);
         let Some(newest) = self.flight.rack.newest() else { return found };
-        let window = self.flight.rack.window(&self.rtt, self.is_recovering());
+        let window = self.flight.rack.window(&self.rtt, self.flight.is_recovering());
         let look = Look { now, window, arrived, count };
         let reach = Reach::Numbers(Extent { least: newest, most: newest });
-        let mut orders = self.take_orders();
+        let mut orders = self.flight.take_orders();
         for (order, again) in orders.iter_mut().zip([false, true]) {
             order.retain_reached(reach, true, |sent| {
                 let Some(record) = live(records, self.id, sent) else { return false };
                 let is_hidden = rules.horizon.is_some_and(|horizon| sent.tsn > horizon);
                 match self.judge(&look, sent, record, rules, is_hidden) {
-                    Verdict::Lost if is_hidden => self.hide(sent.tsn, records),
+                    Verdict::Lost if is_hidden => self.flight.hide(sent.tsn, records),
                     Verdict::Lost => {
                         found.repeated = found.repeated.max(again.then_some(sent.number));
                         self.lose(now, sent.tsn, records, &mut found);
@@ -143,7 +218,7 @@ impl Path {
                 true
             });
         }
-        self.restore_orders(orders);
+        self.flight.restore_orders(orders);
         self.flight.rack.set_timer(timer);
         found
     }
@@ -171,15 +246,6 @@ impl Path {
         rack.judge(look.now, (sent.number, record.last_sent), &self.rtt, look.window)
     }
 
-    fn take_orders(&mut self) -> Orders {
-        let flight = &mut self.flight;
-        [core::mem::take(&mut flight.originals), core::mem::take(&mut flight.retransmissions)]
-    }
-
-    fn restore_orders(&mut self, orders: Orders) {
-        [self.flight.originals, self.flight.retransmissions] = orders;
-    }
-
     /// A chunk in flight is lost as far as what arrived after it tells.
     fn lose(&mut self, now: Instant, tsn: Tsn64, records: &mut impl Records, found: &mut Found) {
         let Some(mut chunk) = records.tracked(tsn) else { return };
@@ -204,36 +270,7 @@ impl Path {
             if record.capable {
                 self.ecn.on_lost();
             }
-            self.land(chunk);
-        }
-    }
-
-    /// A chunk was in flight and is not any more.
-    pub(crate) fn land(&mut self, chunk: &mut Tracked<'_>) {
-        let hidden = core::mem::take(&mut chunk.record.hidden);
-        let of = if hidden { &mut self.flight.hidden } else { &mut self.flight.bytes };
-        *of = of.saturating_sub(chunk.wire);
-    }
-
-    /// A chunk is not under way any more, whether it has arrived or not.
-    fn hide(&mut self, tsn: Tsn64, records: &mut impl Records) {
-        if let Some(mut chunk) = records.tracked(tsn).filter(|chunk| !chunk.record.hidden) {
-            self.land(&mut chunk);
-            chunk.record.hidden = true;
-            self.flight.hidden += chunk.wire;
-        }
-    }
-
-    /// A chunk is given up (RFC 3758 section 3.4), with the record that it had before.
-    pub(crate) fn on_abandoned(&mut self, tsn: Tsn64, mut chunk: Tracked<'_>) {
-        self.release(chunk.data);
-        self.flight.cuc.forget();
-        match chunk.record.state {
-            ChunkState::InFlight => self.land(&mut chunk),
-            ChunkState::Lost => {
-                self.flight.lost.remove(tsn);
-            }
-            ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => {}
+            self.flight.land(chunk);
         }
     }
 
@@ -249,7 +286,7 @@ impl Path {
         let probe = to == self.id && flight.tail_probe.on_repeated(tsn, next);
         if to != self.id {
             flight.cuc.forget();
-            self.release(data);
+            self.flight.release(data);
         }
         (if reported { Loss::Reported } else { Loss::TimedOut }, probe)
     }
@@ -263,41 +300,5 @@ impl Path {
             self.flight.rack.on_duplicate(self.flight.transmissions);
             self.congestion.on_spurious();
         }
-    }
-
-    /// All that is under way is to be sent again: its transmissions, over or not.
-    pub(crate) fn take_sent(&mut self) -> impl Iterator<Item = Sent> + use<> {
-        self.take_orders().into_iter().flatten()
-    }
-
-    /// The path leaves the association: what it has lost, and what is booked on it, go to an heir.
-    pub(crate) fn take_estate(&mut self) -> (Lost, usize) {
-        (core::mem::take(&mut self.flight.lost), core::mem::take(&mut self.flight.booked))
-    }
-
-    /// Takes over what another path leaves behind.
-    pub(crate) fn inherit(&mut self, lost: Lost, booked: usize) {
-        self.flight.lost.extend(lost);
-        self.flight.cuc.forget();
-        self.flight.booked += booked;
-    }
-
-    /// When losses must be looked for because chunks will have had their time.
-    pub(crate) fn loss_timer(&self) -> Option<Instant> {
-        self.flight.rack.timer()
-    }
-
-    /// The chunk that was sent last. `is_live`: whether a transmission is under way.
-    pub(crate) fn latest(&self, is_live: impl Fn(Sent) -> bool) -> Option<Tsn64> {
-        let orders = [&self.flight.originals, &self.flight.retransmissions];
-        let latest = orders.into_iter().filter_map(|order| order.latest(&is_live));
-        latest.max_by_key(|sent| sent.number).map(|sent| sent.tsn)
-    }
-
-    /// The lowest TSN of what was sent first. `is_live`: whether a transmission is under way.
-    pub(crate) fn earliest(&mut self, is_live: impl Fn(Sent) -> bool) -> Option<Tsn64> {
-        let first = self.flight.originals.earliest(&is_live);
-        let again = self.flight.retransmissions.earliest(&is_live);
-        first.into_iter().chain(again).map(|sent| sent.tsn).min()
     }
 }

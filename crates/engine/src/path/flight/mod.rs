@@ -57,7 +57,7 @@ use tail_probe::TailProbe;
 
 /// What is under way on one path, and what is known about it.
 #[derive(Debug, Default)]
-pub(super) struct Flight {
+pub(crate) struct Flight {
     /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
     /// retransmission.
     pub(super) bytes: usize,

@@ -1,7 +1,7 @@
 //! Fast recovery per path (RFC 9260 section 7.2.4, draft-tuexen-tsvwg-sctp-multipath): several
 //! losses in one window of a path cut its window once, and other paths are not touched.
 
-use super::Cuc;
+use super::{Cuc, Flight};
 use crate::path::Path;
 use crate::path::congestion::Group;
 use crate::time::{Duration, Instant};
@@ -54,28 +54,27 @@ impl FastRecovery {
     }
 }
 
-impl Path {
+impl Flight {
     /// Whether it is in fast recovery.
     pub(crate) fn is_recovering(&self) -> bool {
-        self.flight.recovery.is_active()
+        self.recovery.is_active()
     }
 
     /// Ends fast recovery if what was outstanding at its beginning is acknowledged, all up to `cum` being so.
     pub(super) fn leave_recovery(&mut self, cum: Tsn64) {
-        let flight = &mut self.flight;
-        let was_recovering = flight.recovery.is_active();
-        flight.recovery.on_sack(cum, &flight.cuc);
-        if was_recovering && !flight.recovery.is_active() {
-            flight.rack.on_recovered();
+        let was_recovering = self.recovery.is_active();
+        self.recovery.on_sack(cum, &self.cuc);
+        if was_recovering && !self.recovery.is_active() {
+            self.rack.on_recovered();
         }
     }
 
     /// Whether a retransmission is lost that left after the window was cut last, which is a second sign
     /// of congestion (RFC 8985 section 9.3): fast recovery is over.
     pub(crate) fn is_lost_again(&mut self, repeated: Option<u64>) -> bool {
-        let again = repeated.is_some_and(|number| number > self.flight.cut_at);
+        let again = repeated.is_some_and(|number| number > self.cut_at);
         if again {
-            self.flight.recovery.leave();
+            self.recovery.leave();
         }
         again
     }
@@ -83,17 +82,19 @@ impl Path {
     /// Begins fast recovery. False if the path was in it already.
     pub(crate) fn enter_recovery(&mut self, cum: Tsn64) -> bool {
         let exit = self.recovery_exit(cum);
-        self.flight.recovery.enter(exit)
+        self.recovery.enter(exit)
     }
 
     /// The highest TSN outstanding on the path, where all up to `cum` is acknowledged: the exit point of
     /// a recovery that begins now. A path that only repeats what others have lost has sent none of its
     /// own, or none that is still outstanding.
     fn recovery_exit(&self, cum: Tsn64) -> Option<Tsn64> {
-        let own = self.flight.highest_tsn.filter(|tsn| *tsn > cum);
-        own.or_else(|| self.flight.retransmissions.highest())
+        let own = self.highest_tsn.filter(|tsn| *tsn > cum);
+        own.or_else(|| self.retransmissions.highest())
     }
+}
 
+impl Path {
     /// Cuts the window for losses.
     pub(crate) fn cut(&mut self, group: &Group) {
         self.flight.cut_at = self.flight.transmissions;
@@ -129,7 +130,7 @@ impl Path {
     /// A chunk of the path is sent again because it holds up all others, as if it were lost.
     pub(crate) fn on_rescheduled(&mut self, now: Instant, cum: Tsn64, group: &Group) {
         self.stats.rescheduled += 1;
-        if self.enter_recovery(cum) {
+        if self.flight.enter_recovery(cum) {
             self.congestion.on_loss(group);
         } else {
             self.hold_back(now + self.rtt.smoothed().unwrap_or(Duration::ZERO));

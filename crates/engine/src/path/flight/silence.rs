@@ -37,6 +37,7 @@
 //! flight is taken for lost (once, as by missing reports); if that is not answered either, for timed out.
 //! The round trip of the HEARTBEAT is no part of how late acknowledgements may be.
 
+use super::Flight;
 use super::Sent;
 use super::order::SentOrder;
 use crate::path::congestion::Group;
@@ -236,18 +237,34 @@ impl Silence {
     }
 }
 
+impl Flight {
+    /// Whether another path was asked to witness and has not answered yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.silence.is_asking()
+    }
+
+    /// The path stands by, and has answered a HEARTBEAT.
+    pub(crate) fn on_standby_heard(&mut self, now: Instant) {
+        self.silence.on_answer(now);
+    }
+
+    /// When the earliest transmission left that may be the next to arrive: what left before one that has
+    /// arrived is lost.
+    fn awaited(&self, sent: impl Fn(Sent) -> Option<Instant>) -> Option<Instant> {
+        let newest = self.rack.newest().unwrap_or_default();
+        let earliest = |order: &SentOrder| order.earliest_after(newest, |it| sent(it).is_some());
+        let both = [&self.originals, &self.retransmissions].map(earliest);
+        both.into_iter().flatten().filter_map(&sent).min()
+    }
+}
+
 impl Path {
     /// When the path becomes overdue if it is not already. `delay`: see [`Silence::overdue`].
     pub(crate) fn overdue_at(&self, delay: Duration) -> Option<Instant> {
-        if self.flight.bytes == 0 || self.is_asking() {
+        if self.flight.bytes == 0 || self.flight.is_asking() {
             return None;
         }
         self.flight.silence.overdue(&self.rtt, delay)
-    }
-
-    /// Whether another path was asked to witness and has not answered yet.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.flight.silence.is_asking()
     }
 
     /// Whether the receiver has said something on `other` that it would not have said without saying
@@ -275,11 +292,6 @@ impl Path {
         self.flight.silence.on_data(now);
     }
 
-    /// The path stands by, and has answered a HEARTBEAT.
-    pub(crate) fn on_standby_heard(&mut self, now: Instant) {
-        self.flight.silence.on_answer(now);
-    }
-
     /// A SACK that came over `via` has been worked in. `sent`: when a transmission left that is under way.
     pub(crate) fn note_sounds(
         &mut self,
@@ -292,19 +304,10 @@ impl Path {
             let heard = if self.is_delivered_before(via) { due.min(now) } else { now };
             self.flight.silence.on_heard(heard, news.least, &self.rtt);
         }
-        let awaited = self.awaited(sent);
+        let awaited = self.flight.awaited(sent);
         let is_small = self.flight.bytes <= self.congestion.chunk_limit();
         let alone = is_small && self.flight.last_data <= awaited;
         self.flight.silence.set_awaited(awaited, alone);
-    }
-
-    /// When the earliest transmission left that may be the next to arrive: what left before one that has
-    /// arrived is lost.
-    fn awaited(&self, sent: impl Fn(Sent) -> Option<Instant>) -> Option<Instant> {
-        let newest = self.flight.rack.newest().unwrap_or_default();
-        let earliest = |order: &SentOrder| order.earliest_after(newest, |it| sent(it).is_some());
-        let both = [&self.flight.originals, &self.flight.retransmissions].map(earliest);
-        both.into_iter().flatten().filter_map(&sent).min()
     }
 
     /// Whether what the SACK under work tells of the path is what that had delivered before it fell

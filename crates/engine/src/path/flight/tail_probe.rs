@@ -18,6 +18,7 @@
 //! If the probe repeats a chunk, and something sent later arrives before the peer reports a duplicate,
 //! the probe has repaired a loss, and the window is cut for it.
 
+use super::Flight;
 use crate::path::{Path, Rtt};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
@@ -117,6 +118,23 @@ impl TailProbe {
     }
 }
 
+impl Flight {
+    /// Something may leave beyond the window, because the path has been silent for too long.
+    pub(crate) fn allow_tail_probe(&mut self) {
+        self.tail_probe.probe();
+    }
+
+    /// There is nothing to probe with.
+    pub(crate) fn cancel_tail_probe(&mut self) {
+        self.tail_probe.on_packet();
+    }
+
+    /// Whether the probe of a silent tail is known to have repaired a loss.
+    pub(crate) fn was_repaired(&mut self) -> bool {
+        self.tail_probe.has_repaired(self.rack.newest())
+    }
+}
+
 impl Path {
     /// When its tail is to be probed, if the peer holds back the acknowledgement of a single packet for
     /// `delay` at most.
@@ -130,16 +148,6 @@ impl Path {
         Some(self.flight.t3.map_or(due, |t3| t3.min(due)))
     }
 
-    /// Something may leave beyond the window, because the path has been silent for too long.
-    pub(crate) fn allow_tail_probe(&mut self) {
-        self.flight.tail_probe.probe();
-    }
-
-    /// There is nothing to probe with.
-    pub(crate) fn cancel_tail_probe(&mut self) {
-        self.flight.tail_probe.on_packet();
-    }
-
     /// The probe is new data, or repeats a chunk.
     pub(crate) fn begin_tail_probe(&mut self, now: Instant, repeats: Option<Tsn64>) {
         if let Some(tsn) = repeats {
@@ -147,12 +155,6 @@ impl Path {
         }
         self.stats.tail_probes += 1;
         self.restart_t3(now);
-    }
-
-    /// Whether the probe of a silent tail is known to have repaired a loss.
-    pub(crate) fn was_repaired(&mut self) -> bool {
-        let flight = &mut self.flight;
-        flight.tail_probe.has_repaired(flight.rack.newest())
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct CostCeiling {
 impl CostCeiling {
     /// The cost up to which paths of `candidates` are used.
     fn of(&self, paths: &Paths, candidates: PathSet) -> u16 {
-        let costs = || of(paths, candidates).map(Path::cost);
+        let costs = || of(paths, candidates).map(|path| path.regime().cost());
         let cheapest = costs().min().unwrap_or(0);
         let allowed = costs().filter(|cost| Some(*cost) <= self.cost).max();
         allowed.unwrap_or(cheapest).max(cheapest)
@@ -39,14 +39,14 @@ impl CostCeiling {
         let candidates = candidates(paths);
         let ceiling = self.of(paths, candidates);
         let patience = patience(paths, candidates, ceiling);
-        let costs = || of(paths, candidates).map(Path::cost);
+        let costs = || of(paths, candidates).map(|path| path.regime().cost());
         let next = costs().filter(|cost| *cost > ceiling).min();
         let below = costs().filter(|cost| *cost < ceiling).max();
         if next.is_some() && self.waiting.is_some_and(|since| now.since(since) >= patience) {
             *self = Self { cost: next, waiting: Some(now), moved: now };
         } else if below.is_some() {
-            let at = of(paths, candidates).filter(|path| path.cost() == ceiling);
-            let used = at.filter_map(Path::last_data).max().unwrap_or(self.moved);
+            let at = of(paths, candidates).filter(|path| path.regime().cost() == ceiling);
+            let used = at.filter_map(|path| path.flight().last_data()).max().unwrap_or(self.moved);
             if now.since(used.max(self.moved)) >= patience {
                 *self = Self { cost: below, waiting: None, moved: now };
             }
@@ -65,7 +65,7 @@ impl CostCeiling {
         let since = self.waiting?;
         let candidates = candidates(paths);
         let ceiling = self.of(paths, candidates);
-        let is_last = of(paths, candidates).all(|path| path.cost() <= ceiling);
+        let is_last = of(paths, candidates).all(|path| path.regime().cost() <= ceiling);
         (!is_last).then(|| since + patience(paths, candidates, ceiling))
     }
 }
@@ -74,7 +74,7 @@ impl CostCeiling {
 pub(crate) fn usable(paths: &Paths) -> PathSet {
     let mut set = candidates(paths);
     let ceiling = paths.ceiling().of(paths, set);
-    for path in paths.iter().filter(|path| path.cost() > ceiling) {
+    for path in paths.iter().filter(|path| path.regime().cost() > ceiling) {
         set.remove(path.id);
     }
     set
@@ -92,7 +92,7 @@ pub(crate) fn standby(paths: &Paths, usable: PathSet) -> PathSet {
 /// Those of `usable` that cost no more than `path`: whether it is worth using does not depend on dearer ones.
 pub(crate) fn no_dearer(paths: &Paths, usable: PathSet, path: &Path) -> PathSet {
     let mut set = usable;
-    for other in paths.iter().filter(|other| other.cost() > path.cost()) {
+    for other in paths.iter().filter(|other| other.regime().cost() > path.regime().cost()) {
         set.remove(other.id);
     }
     set
@@ -109,7 +109,7 @@ fn candidates(paths: &Paths) -> PathSet {
 }
 
 fn with_rank(path: &Path) -> Option<(Rank, &Path)> {
-    Some((path.rank()?, path))
+    Some((path.regime().rank()?, path))
 }
 
 fn of(paths: &Paths, set: PathSet) -> impl Iterator<Item = &Path> {
@@ -117,7 +117,7 @@ fn of(paths: &Paths, set: PathSet) -> impl Iterator<Item = &Path> {
 }
 
 fn patience(paths: &Paths, candidates: PathSet, ceiling: u16) -> Duration {
-    let cheap = of(paths, candidates).filter(|path| path.cost() <= ceiling);
+    let cheap = of(paths, candidates).filter(|path| path.regime().cost() <= ceiling);
     let slowest = cheap.filter_map(|path| path.rtt.smoothed()).max();
     slowest.map_or(PATIENCE, |srtt| PATIENCE.max(2 * srtt))
 }

@@ -34,7 +34,7 @@ pub(crate) fn next_slot(now: Instant) -> Instant {
 
 /// Whether delays of the path are measured: it carries data, and what it carries costs nothing.
 fn is_measured(path: &Path) -> bool {
-    path.flight() > 0 && path.is_active() && !path.is_metered()
+    path.in_flight() > 0 && path.is_active() && !path.regime().is_metered()
 }
 
 impl Path {

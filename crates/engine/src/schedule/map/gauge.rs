@@ -107,7 +107,7 @@ impl Gauge {
         let carried = u128::from(self.rate().unwrap_or(0)) * base.as_nanos() / 1_000_000_000;
         // With so little in flight there is hardly a queue.
         let most = carried * 5 / 4 + 4 * u128::from(path.mtu());
-        self.trip.follow(now, latest, path.flight() as u128 <= most);
+        self.trip.follow(now, latest, path.in_flight() as u128 <= most);
     }
 
     /// Whether a sample is complete.
@@ -125,7 +125,7 @@ impl Gauge {
         let acked = counts.acked - self.before.acked;
         let rate = u128::from(acked) * 1_000_000_000 / nanos;
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        let limited = path.share_filled().is_some_and(|filled| filled >= self.since);
+        let limited = path.flight().share_filled().is_some_and(|filled| filled >= self.since);
         let limited = limited && rate > 0;
         if limited || self.rate().is_none_or(|known| rate > known) {
             self.samples[self.taken % SAMPLES] = rate;
@@ -201,7 +201,7 @@ mod tests {
             now = now + Duration::from_millis(100);
             assert!(gauge.is_due(now, path));
             path.stats_mut().bytes_acked += bytes;
-            path.set_share_filled(limited.then_some(now).or(path.share_filled()));
+            path.set_share_filled(limited.then_some(now).or(path.flight().share_filled()));
             gauge.sample(now, path, usize::MAX);
             gauge.rate()
         };

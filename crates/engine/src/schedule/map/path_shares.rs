@@ -167,17 +167,17 @@ impl PathShares {
     pub(crate) fn allows(&self, path: &Path, room: Room) -> bool {
         let Some(share) = self.share(path.id()) else { return true };
         let packet = usize::from(path.mtu());
-        let fits = path.flight() + packet <= share.most
+        let fits = path.in_flight() + packet <= share.most
             && (share.faster == 0
-                || share.faster + room.waiting + path.flight() + packet <= room.window);
-        fits || path.flight() == 0
+                || share.faster + room.waiting + path.in_flight() + packet <= room.window);
+        fits || path.in_flight() == 0
     }
 
     /// Whether `helper` may send what `home`, a faster path, has in its streams: there must be room
     /// for all that `home` delivers until it arrives.
     pub(crate) fn allows_joint(&self, helper: &Path, room: Room) -> bool {
         let Some(share) = self.share(helper.id()) else { return true };
-        share.joined + helper.flight() + usize::from(helper.mtu()) <= room.window
+        share.joined + helper.in_flight() + usize::from(helper.mtu()) <= room.window
     }
 
     /// Whether something of the `left` bytes that wait for `path` arrives earlier if `helper` sends it
@@ -195,7 +195,7 @@ impl PathShares {
             let nanos = bytes as u128 * 1_000_000_000 / u128::from(rate.max(1));
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         };
-        least / 2 + time(path.flight()).saturating_sub(least) + time(more)
+        least / 2 + time(path.in_flight()).saturating_sub(least) + time(more)
     }
 
     /// What a round trip takes at least.

@@ -58,7 +58,7 @@ impl Blest {
         let rounds = usize::try_from(rounds).unwrap_or(1);
         let packet = fast.congestion().chunk_limit();
         let by_fast = rounds * (fast.congestion().window() + (rounds - 1) * packet / 2);
-        let by_slow = slow.flight() + slow.congestion().chunk_limit();
+        let by_slow = slow.in_flight() + slow.congestion().chunk_limit();
         by_fast.saturating_mul(self.lambda) / 1000 <= window.saturating_sub(by_slow)
     }
 }

@@ -80,7 +80,7 @@ mod tests {
             let id = paths.add(addr, 1500, PathState::Active, config).unwrap();
             let path = paths.get_mut(id).unwrap();
             if let Some(srtt) = srtt {
-                path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
+                path.rtt_mut().on_sample(Instant::ZERO, Duration::from_millis(srtt));
             }
             all.insert(id);
         }

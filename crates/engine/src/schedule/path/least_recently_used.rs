@@ -10,7 +10,7 @@ pub(crate) fn by_least_recently_used(
     usable: PathSet,
     first: Option<PathId>,
 ) -> PathOrder {
-    PathOrder::by(paths, usable, |path| (Some(path.id()) != first, path.last_data()))
+    PathOrder::by(paths, usable, |path| (Some(path.id()) != first, path.flight().last_data()))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ mod tests {
     fn the_primary_then_the_largest_window_then_the_smallest_round_trip() {
         let (mut paths, all) = paths(4);
         for (path, srtt) in paths.iter_mut().zip([10, 50, 40, 5]) {
-            path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
+            path.rtt_mut().on_sample(Instant::ZERO, Duration::from_millis(srtt));
         }
         paths.set_primary(PathId(1));
         paths.get_mut(PathId(3)).unwrap().congestion_mut().on_timeout(4000, &Group::default());

@@ -30,7 +30,7 @@ impl PathOrder {
 
     /// The same paths, cheaper ones first.
     pub(crate) fn cheapest_first(self, paths: &Paths) -> Self {
-        let cost = |id| paths.get(id).map(Path::cost);
+        let cost = |id| paths.get(id).map(|path| path.regime().cost());
         let mut order = Self::none();
         for id in self {
             order.insert(id, |other| cost(other) > cost(id));

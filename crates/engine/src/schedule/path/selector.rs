@@ -85,7 +85,7 @@ impl PathSelector {
                 let (Some(fast), Some(slow)) = (order.next(), order.next()) else { return };
                 let blocked = demand.sendable == 0 && demand.left > 0 && fast.has_window();
                 let srtt = slow.rtt().smoothed().unwrap_or(Duration::ZERO);
-                self.blest.observe(now, srtt, blocked && slow.flight() > 0);
+                self.blest.observe(now, srtt, blocked && slow.in_flight() > 0);
             }
             PathScheduling::Primary
             | PathScheduling::LeastRecentlyUsed

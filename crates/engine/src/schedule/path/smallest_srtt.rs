@@ -23,7 +23,7 @@ mod tests {
         let (mut paths, all) = paths(4);
         for (path, srtt) in paths.iter_mut().zip([Some(50), None, Some(10), Some(10)]) {
             if let Some(srtt) = srtt {
-                path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
+                path.rtt_mut().on_sample(Instant::ZERO, Duration::from_millis(srtt));
             }
         }
         let order: Vec<_> = by_smallest_srtt(&paths, all).collect();

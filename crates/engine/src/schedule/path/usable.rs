@@ -28,7 +28,7 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
 
 fn least_failed(paths: &Paths) -> Option<PathId> {
     let rank = |path: &Path| match path.state() {
-        _ if path.rank().is_none() => None,
+        _ if path.regime().rank().is_none() => None,
         PathState::Inactive if path.is_suspended() => Some(3),
         PathState::Active => Some(0),
         PathState::PotentiallyFailed => Some(1),
@@ -36,7 +36,7 @@ fn least_failed(paths: &Paths) -> Option<PathId> {
         PathState::Unconfirmed => None,
     };
     let ranked = paths.iter().filter_map(|path| {
-        let latest = core::cmp::Reverse(path.last_data());
+        let latest = core::cmp::Reverse(path.flight().last_data());
         Some((rank(path)?, path.errors(), latest, path.id()))
     });
     ranked.min().map(|(.., id)| id)

@@ -69,7 +69,7 @@ fn retransmissions_are_not_held_back_and_move_the_booking() {
     bench.sender.handle_t3(crate::path::PathId(0), &mut bench.paths);
     let again = bench.send_all(1);
     assert_eq!(again.len(), 9);
-    assert_eq!((bench.path(0).booked(), bench.path(1).booked()), (0, 18 * FULL));
+    assert_eq!((bench.path(0).flight().booked(), bench.path(1).flight().booked()), (0, 18 * FULL));
     // Above its share now, the path takes nothing new.
     bench.sender.limit = 30 * FULL;
     bench.queue(1);

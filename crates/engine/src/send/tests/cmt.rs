@@ -295,13 +295,13 @@ fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
         let mut bench = Bench::opened_with(2, &experiment(|it| it.smart_t3 = smart_t3));
         bench.push(0, 1);
         bench.push(1, 4);
-        let started = bench.path(1).t3().unwrap();
+        let started = bench.path(1).flight().t3().unwrap();
         bench.pass(150);
         // 1 is lost and holds the cumulative TSN; path 1 delivers.
         bench.sack(0, &[(2, 3)], 1);
-        assert_eq!(bench.path(1).t3().unwrap() > started, restarted);
+        assert_eq!(bench.path(1).flight().t3().unwrap() > started, restarted);
         bench.sack(5, &[], 1);
-        assert_eq!(bench.path(1).t3(), None);
+        assert_eq!(bench.path(1).flight().t3(), None);
     }
 }
 

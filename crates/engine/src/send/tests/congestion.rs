@@ -91,7 +91,7 @@ fn windows_and_flight_count_headers_and_padding() {
     for (len, flight) in [(1, 20), (4, 40), (5, 64)] {
         bench.queue_bytes(len);
         bench.send(0);
-        assert_eq!(bench.path(0).flight(), flight);
+        assert_eq!(bench.path(0).in_flight(), flight);
     }
 }
 
@@ -116,7 +116,7 @@ fn the_window_is_exceeded_by_less_than_one_packet() {
     let mut bench = Bench::new(1, &classic());
     bench.queue(50);
     bench.send_all(0);
-    let (flight, cwnd) = (bench.path(0).flight(), bench.cwnd(0));
+    let (flight, cwnd) = (bench.path(0).in_flight(), bench.cwnd(0));
     assert!(flight >= cwnd && flight < cwnd + WIRE, "{flight} {cwnd}");
 }
 
@@ -166,13 +166,13 @@ fn paced_packets_leave_one_after_the_other() {
     let start = bench.now;
     let window = bench.cwnd(0);
     let mut trains = Vec::new();
-    while bench.path(0).flight() < window {
+    while bench.path(0).in_flight() < window {
         trains.push(bench.send_all(0).len());
         let path = bench.paths.get_mut(PathId(0)).unwrap();
-        let Some(hold) = path.pacing_deadline() else { break };
+        let Some(hold) = path.pacer().deadline() else { break };
         assert!(hold > bench.now);
         bench.now = hold;
-        path.expire_pacing(hold);
+        path.pacer_mut().expire(hold);
     }
     assert_eq!(trains.remove(0), 4, "an initial window");
     assert!(trains.iter().all(|packets| (1..=2).contains(packets)), "{trains:?}");

@@ -30,7 +30,7 @@ impl Bench {
     }
 
     fn flight(&self, id: u8) -> usize {
-        self.path(id).flight()
+        self.path(id).in_flight()
     }
 }
 

@@ -189,14 +189,14 @@ fn fast_recovery_ends_on_a_path_although_the_cumulative_tsn_stands_still() {
     for last in 3..=5 {
         bench.sack(0, &[(3, last)], 0);
     }
-    assert!(bench.path(0).is_recovering());
+    assert!(bench.path(0).flight().is_recovering());
     assert_eq!(bench.send(0), [2]);
     let next = bench.push(0, 2);
     bench.pass(100);
     bench.sack(0, &[(3, 7)], 0);
-    assert!(bench.path(0).is_recovering());
+    assert!(bench.path(0).flight().is_recovering());
     bench.sack(0, &[(2, 7)], 0);
-    assert!(!bench.path(0).is_recovering());
+    assert!(!bench.path(0).flight().is_recovering());
     assert_eq!(next, [8, 9]);
 }
 
@@ -211,7 +211,7 @@ fn one_packet_of_a_fast_retransmit_ignores_the_window() {
         bench.sack(0, &[(3, last)], 0);
     }
     // More than the halved window is in flight: one packet with one full chunk may leave.
-    assert!(bench.path(0).flight() > bench.cwnd(0));
+    assert!(bench.path(0).in_flight() > bench.cwnd(0));
     assert_eq!(bench.send(0), [1]);
     assert_eq!(bench.send(0), Vec::<u64>::new());
 }

@@ -275,13 +275,13 @@ fn check(sender: &Sender, paths: &Paths) {
             .map(|(_, chunk)| chunk.wire_len())
             .sum();
         let flight = flight + path.copies_flight();
-        assert_eq!(path.flight(), flight, "flight of {:?}", path.id());
+        assert_eq!(path.in_flight(), flight, "flight of {:?}", path.id());
         let booked: usize =
             all.iter().filter(|(_, c)| c.record.path == path.id()).map(|(_, c)| c.data_len()).sum();
-        assert_eq!(path.booked(), booked, "booked on {:?}", path.id());
-        assert!(flight == 0 || path.t3().is_some(), "data in flight without T3-rtx");
-        let waiting: BTreeSet<Tsn64> = path.lost().iter().collect();
-        assert_eq!(waiting.len(), path.lost().iter().count(), "lost in two ways");
+        assert_eq!(path.flight().booked(), booked, "booked on {:?}", path.id());
+        assert!(flight == 0 || path.flight().t3().is_some(), "data in flight without T3-rtx");
+        let waiting: BTreeSet<Tsn64> = path.flight().lost().iter().collect();
+        assert_eq!(waiting.len(), path.flight().lost().iter().count(), "lost in two ways");
         let lost = |c: &SentChunk| c.record.state == ChunkState::Lost && c.record.path == path.id();
         assert_eq!(waiting, tsns(&lost));
     }

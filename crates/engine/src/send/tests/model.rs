@@ -201,7 +201,7 @@ impl Model {
         self.now = self.now + by;
         for id in (0..3).map(PathId) {
             let path = self.paths.get(id).unwrap();
-            if path.t3().is_some_and(|at| at <= self.now)
+            if path.flight().t3().is_some_and(|at| at <= self.now)
                 && !self.sender.handle_t3(id, &mut self.paths)
             {
                 self.fail(id);

@@ -67,7 +67,7 @@ fn a_tsn_in_blocks_of_both_kinds_is_safe() {
     // The renegable ones may be taken back, the safe one may not.
     bench.sack(0, &[(5, 6)], 0);
     assert_eq!(bench.buffered(), 5);
-    assert_eq!(bench.path(0).booked(), 5 * FULL);
+    assert_eq!(bench.path(0).flight().booked(), 5 * FULL);
     // One report for having been taken back, one from 6.
     assert_eq!(bench.missing(3), 2);
     bench.sack(6, &[], 0);
@@ -96,7 +96,7 @@ fn a_peer_that_takes_back_what_was_safe_gets_only_the_rest_again() {
     bench.nr_sack(0, (&[], &[(2, 3)]), 0).unwrap();
     bench.nr_sack(1, (&[], &[]), 0).unwrap();
     bench.nr_sack(1, (&[(1, 2)], &[]), 0).unwrap();
-    bench.now = bench.path(0).t3().unwrap();
+    bench.now = bench.path(0).flight().t3().unwrap();
     bench.sender.handle_t3(crate::path::PathId(0), &mut bench.paths);
     assert_eq!(bench.send(0), [4]);
     bench.nr_sack(4, (&[], &[]), 0).unwrap();
@@ -108,11 +108,11 @@ fn chunks_that_a_short_sack_does_not_report_any_more_are_in_flight_again() {
     let mut bench = Bench::opened(1);
     bench.push(0, 3);
     bench.sack(0, &[(1, 2)], 0);
-    assert_eq!(bench.path(0).flight(), 1460);
+    assert_eq!(bench.path(0).in_flight(), 1460);
     bench.sack(1, &[], 0);
-    assert_eq!(bench.path(0).flight(), 2 * 1460);
+    assert_eq!(bench.path(0).in_flight(), 2 * 1460);
     let rto = bench.path(0).rtt().rto();
-    bench.now = bench.path(0).t3().unwrap();
+    bench.now = bench.path(0).flight().t3().unwrap();
     bench.sender.handle_t3(crate::path::PathId(0), &mut bench.paths);
     assert_eq!(bench.send(0), [2]);
     bench.sack(1, &[(2, 2)], 0);

@@ -64,7 +64,7 @@ impl Bench {
         let mut writer = PacketWriter::new(&mut buffer, HEADER);
         let id = PathId(0);
         assert!(self.sender.write_forward(self.now, id, &mut self.paths, &mut writer));
-        assert!(self.paths.iter().any(|path| path.t3().is_some()), "rule C5");
+        assert!(self.paths.iter().any(|path| path.flight().t3().is_some()), "rule C5");
         let len = writer.finish();
         match Packet::parse(&buffer[..len]).unwrap().chunks().next() {
             Some(Ok(Chunk::ForwardTsn(chunk))) => {
@@ -154,7 +154,7 @@ fn all_parts_of_a_message_go_together() {
     assert!(bench.is_lost(1));
     let failed = bench.give_up();
     assert_eq!((failed.len(), failed[0].message.payload.len()), (1, 4 * FULL));
-    assert_eq!(bench.path(1).flight(), 0);
+    assert_eq!(bench.path(1).in_flight(), 0);
     assert_eq!(bench.told(), Some((4, [(3, 0)].into())));
     // What was on its way may arrive nevertheless.
     bench.sack(8, &[], 1);
@@ -331,7 +331,7 @@ fn the_peer_is_told_again_when_it_seems_not_to_have_heard() {
     bench.sack(0, &[(2, 3)], 0);
     assert_eq!(bench.told(), Some((1, [(1, 0)].into())));
     // Nothing is in flight; the timer runs for the answer alone, and its expiry is an error.
-    assert!(bench.path(0).t3().is_some() && bench.path(0).flight() == 0);
+    assert!(bench.path(0).flight().t3().is_some() && bench.path(0).in_flight() == 0);
     bench.pass(10_000);
     let (cwnd, rto) = (bench.cwnd(0), bench.path(0).rtt().rto());
     assert!(!bench.sender.handle_t3(PathId(0), &mut bench.paths));
@@ -339,7 +339,7 @@ fn the_peer_is_told_again_when_it_seems_not_to_have_heard() {
     assert_eq!(bench.told(), Some((1, [(1, 0)].into())));
     let outcome = bench.sack(3, &[], 0);
     assert!(outcome.newly_acked && outcome.acked_paths.contains(PathId(0)));
-    assert!(bench.path(0).t3().is_none() && bench.sender.is_drained());
+    assert!(bench.path(0).flight().t3().is_none() && bench.sender.is_drained());
 }
 
 #[test]

@@ -143,14 +143,14 @@ fn a_silent_tail_is_probed_with_what_was_sent_last_before_t3_expires() {
     let mut bench = bench();
     bench.push(0, 3);
     assert_eq!(wait(&bench), Some(200));
-    assert!(deadline(&bench) < bench.path(0).t3());
+    assert!(deadline(&bench) < bench.path(0).flight().t3());
     let cwnd = bench.cwnd(0);
     expire(&mut bench);
     assert_eq!(bench.send_all(0), [3]);
     assert_eq!((bench.path(0).stats().tail_probes, bench.cwnd(0)), (1, cwnd));
     // T3-rtx is next, a full RTO later.
     assert_eq!(deadline(&bench), None);
-    assert_eq!(bench.path(0).t3().unwrap().since(bench.now), bench.path(0).rtt().rto());
+    assert_eq!(bench.path(0).flight().t3().unwrap().since(bench.now), bench.path(0).rtt().rto());
     // The answer shows that all before it is lost.
     bench.pass(100);
     bench.sack(0, &[(3, 3)], 0);
@@ -172,7 +172,7 @@ fn a_probe_is_new_data_beyond_the_window_if_there_is_some() {
     let sent = bench.send_all(0);
     expire(&mut bench);
     assert_eq!(bench.send_all(0), [sent.len() as u64 + 1]);
-    assert!(bench.path(0).flight() > bench.cwnd(0));
+    assert!(bench.path(0).in_flight() > bench.cwnd(0));
 }
 
 #[test]

@@ -9,7 +9,7 @@ const A: PathId = PathId(0);
 const B: PathId = PathId(1);
 
 fn t3(bench: &Bench, id: u8) -> Option<Instant> {
-    bench.path(id).t3()
+    bench.path(id).flight().t3()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_timeout_moves_everything_to_another_path_at_once() {
     bench.pass(300);
     assert!(!bench.sender.handle_t3(A, &mut bench.paths));
     bench.check();
-    assert_eq!((bench.path(0).flight(), t3(&bench, 0)), (0, None));
+    assert_eq!((bench.path(0).in_flight(), t3(&bench, 0)), (0, None));
     assert_eq!(bench.path(0).rtt().rto(), rto * 2);
     assert_eq!(bench.send(0), Vec::<u64>::new());
     assert_eq!(bench.send_all(1), [1, 2, 3, 4, 5]);
@@ -70,7 +70,7 @@ fn a_timeout_moves_everything_to_another_path_at_once() {
 #[test]
 fn what_timed_out_goes_to_a_slow_path_even_if_that_is_not_worth_using_otherwise() {
     let mut bench = Bench::opened(2);
-    bench.paths.get_mut(B).unwrap().on_round_trip(bench.now, Duration::from_secs(9));
+    bench.paths.get_mut(B).unwrap().rtt_mut().on_sample(bench.now, Duration::from_secs(9));
     bench.push(0, 1);
     bench.queue(1);
     assert_eq!(bench.send(1), Vec::<u64>::new());
@@ -134,7 +134,7 @@ fn an_overtaken_sack_of_the_other_path_does_not_renege() {
     bench.a_rwnd = 7;
     let outcome = bench.sack(0, &[(2, 2), (6, 8)], 1);
     assert!(!outcome.newly_acked);
-    assert_eq!(bench.path(0).flight(), 1460);
+    assert_eq!(bench.path(0).in_flight(), 1460);
     assert_eq!(bench.sender.peer_rwnd(), rwnd);
 }
 
@@ -144,9 +144,9 @@ fn a_renege_on_the_same_path_is_believed_and_repaired() {
     bench.push(0, 6);
     bench.pass(100);
     bench.sack(0, &[(2, 5)], 0);
-    assert_eq!(bench.path(0).flight(), 2 * 1460);
+    assert_eq!(bench.path(0).in_flight(), 2 * 1460);
     bench.sack(0, &[(2, 2), (5, 5)], 0);
-    assert_eq!(bench.path(0).flight(), 4 * 1460);
+    assert_eq!(bench.path(0).in_flight(), 4 * 1460);
     assert_eq!((bench.missing(3), bench.missing(4)), (1, 1));
     bench.push(0, 2);
     for last in 6..=8 {
@@ -163,7 +163,7 @@ fn a_renege_is_believed_from_any_path_when_the_witness_has_failed() {
     bench.sack(0, &[(2, 3)], 1);
     bench.paths.get_mut(B).unwrap().set_state(PathState::Inactive);
     bench.sack(0, &[(3, 3)], 0);
-    assert_eq!(bench.path(0).flight(), 2 * 1460);
+    assert_eq!(bench.path(0).in_flight(), 2 * 1460);
 }
 
 /// RFC 9260 section 3.3.8: "the receiver of the SHUTDOWN chunk MUST NOT interpret the lack of a Gap Ack
@@ -174,18 +174,18 @@ fn a_shutdown_takes_nothing_back() {
     bench.push(0, 4);
     bench.pass(100);
     bench.sack(0, &[(2, 3)], 0);
-    assert_eq!(bench.path(0).flight(), 2 * 1460);
+    assert_eq!(bench.path(0).in_flight(), 2 * 1460);
     let outcome =
         bench.sender.handle_shutdown_tsn(bench.now, manypath_wire::Tsn(1), A, &mut bench.paths);
     assert!(outcome.unwrap().newly_acked);
     bench.check();
-    assert_eq!(bench.path(0).flight(), 1460, "only TSN 4 is missing");
+    assert_eq!(bench.path(0).in_flight(), 1460, "only TSN 4 is missing");
 }
 
 #[test]
 fn the_timer_of_a_repetition_is_that_of_the_path_it_takes() {
     let mut bench = Bench::opened(2);
-    bench.paths.get_mut(B).unwrap().on_round_trip(bench.now, Duration::from_millis(500));
+    bench.paths.get_mut(B).unwrap().rtt_mut().on_sample(bench.now, Duration::from_millis(500));
     bench.push(0, 1);
     bench.pass(300);
     bench.sender.handle_t3(A, &mut bench.paths);
@@ -202,7 +202,7 @@ fn a_peer_that_silently_forgets_everything_gets_it_again() {
     bench.pass(100);
     // Block 1-3 with the cumulative TSN at 0: acknowledged, yet not cumulatively.
     bench.sack(0, &[(1, 3)], 0);
-    assert_eq!(bench.path(0).flight(), 0);
+    assert_eq!(bench.path(0).in_flight(), 0);
     assert!(t3(&bench, 0).is_some());
     assert!(bench.sender.handle_t3(A, &mut bench.paths));
     bench.check();
@@ -234,5 +234,5 @@ fn a_spurious_timeout_is_forgiven_when_the_acknowledgements_come() {
     let outcome = bench.sack(5, &[], 0);
     assert!(outcome.acked_paths.contains(A));
     assert!(bench.sender.is_drained());
-    assert_eq!((bench.path(0).flight(), bench.path(1).flight()), (0, 0));
+    assert_eq!((bench.path(0).in_flight(), bench.path(1).in_flight()), (0, 0));
 }

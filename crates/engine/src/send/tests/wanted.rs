@@ -11,7 +11,7 @@ fn what_may_leave_now_and_four_milliseconds_more_are_wanted() {
     assert!(wanted.abs_diff(windows + windows * 4 / 100) <= 2, "{wanted}");
     bench.queue(60);
     bench.send_all(0);
-    let flight = bench.path(0).flight();
+    let flight = bench.path(0).in_flight();
     assert!(flight > 60_000, "{flight}");
     assert!(bench.sender.wanted(&bench.paths).abs_diff(wanted - flight) <= FULL);
 }

@@ -18,7 +18,7 @@ const A: PathId = PathId(0);
 /// Three paths, path 0 the fastest, window closed, one chunk waiting.
 fn closed() -> Bench {
     let mut bench = Bench::opened(3);
-    bench.paths.get_mut(A).unwrap().on_round_trip(bench.now, Duration::from_millis(20));
+    bench.paths.get_mut(A).unwrap().rtt_mut().on_sample(bench.now, Duration::from_millis(20));
     bench.push(0, 1);
     bench.a_rwnd = 0;
     bench.sack(1, &[], 0);
@@ -50,7 +50,7 @@ fn nothing_new_leaves_beyond_the_peers_window() {
 fn a_slow_path_is_left_out_when_the_peers_window_is_nearly_used_up() {
     let mut bench = Bench::opened(2);
     let slow = Duration::from_secs(2);
-    bench.paths.get_mut(PathId(1)).unwrap().on_round_trip(bench.now, slow);
+    bench.paths.get_mut(PathId(1)).unwrap().rtt_mut().on_sample(bench.now, slow);
     bench.queue(400);
     assert_eq!(bench.send(1), [1]);
     bench.a_rwnd = 20 * FULL as u32;
@@ -79,7 +79,7 @@ fn one_probe_for_the_association_after_one_rto() {
     assert_eq!(due, bench.now + bench.path(0).rtt().rto());
     bench.now = due;
     assert_eq!(send_everywhere(&mut bench), [2]);
-    assert_eq!(bench.path(0).flight(), 1460, "the probe goes over the fastest path");
+    assert_eq!(bench.path(0).in_flight(), 1460, "the probe goes over the fastest path");
     assert_eq!(bench.sender.deadline(&bench.paths), None);
 }
 
@@ -93,11 +93,11 @@ fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
     bench.queue(2);
     assert_eq!(bench.send_all(0), [2]);
     let rto = bench.path(0).rtt().rto();
-    assert_eq!(bench.path(0).t3(), Some(bench.now + rto));
+    assert_eq!(bench.path(0).flight().t3(), Some(bench.now + rto));
     bench.now = bench.now + rto;
     assert!(!bench.sender.handle_t3(A, &mut bench.paths), "nobody has answered");
     assert_eq!(bench.send(0), [2]);
-    assert_eq!(bench.path(0).t3(), Some(bench.now + rto * 2), "the pause is doubled once");
+    assert_eq!(bench.path(0).flight().t3(), Some(bench.now + rto * 2), "the pause is doubled once");
     bench.a_rwnd = 100_000;
     bench.sack(1, &[], 0);
     assert!(bench.send_all(0).is_empty(), "the probe is left to its timer");
@@ -108,7 +108,7 @@ fn a_probe_that_pacing_holds_back_does_not_ask_to_be_sent_now() {
     let mut bench = closed();
     let path = bench.paths.get_mut(A).unwrap();
     path.pace_slowly(bench.now);
-    let due = path.pacing_deadline();
+    let due = path.pacer().deadline();
     assert!(due > Some(bench.now + path.rtt().rto()));
     assert_eq!(bench.sender.deadline(&bench.paths), due);
 }
@@ -123,7 +123,7 @@ fn answered_probes_are_no_errors_and_become_rarer() {
     for _ in 0..12 {
         bench.pass(20);
         bench.sack(1, &[], 0);
-        let expiry = bench.path(0).t3().unwrap();
+        let expiry = bench.path(0).flight().t3().unwrap();
         let sent = bench.now;
         bench.now = expiry;
         assert!(bench.sender.handle_t3(A, &mut bench.paths));
@@ -142,7 +142,7 @@ fn a_probe_without_any_answer_is_a_timeout() {
     let mut bench = closed();
     bench.now = bench.sender.deadline(&bench.paths).unwrap();
     assert_eq!(bench.send(0), [2]);
-    bench.now = bench.path(0).t3().unwrap();
+    bench.now = bench.path(0).flight().t3().unwrap();
     assert!(!bench.sender.handle_t3(A, &mut bench.paths));
     assert_eq!(send_everywhere(&mut bench), [2]);
 }
@@ -242,7 +242,7 @@ fn tsns_wrap_to_zero() {
     let view = SackView::of_shutdown(Tsn(0));
     bench.sender.handle_sack(bench.now, &view, A, &mut bench.paths).unwrap();
     bench.check();
-    assert_eq!(bench.path(0).flight(), 1460, "all but TSN 1 are acknowledged");
+    assert_eq!(bench.path(0).in_flight(), 1460, "all but TSN 1 are acknowledged");
 }
 
 #[test]
