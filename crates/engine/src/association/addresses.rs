@@ -3,7 +3,7 @@
 use super::announcement::{Announcement, may_change_addresses};
 use super::asconf::{AddressChanges, Request};
 use super::context::Context;
-use super::path_manager::PathManager;
+use super::path_manager::{Addressing, PathManager};
 use super::tcb::Association;
 use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
@@ -66,13 +66,53 @@ impl Association {
         self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering())
     }
 
+    /// Our addresses that `requests` remove are no source of packets any more (rule F4). If only those
+    /// are left that they add, returns paths from there.
+    pub(super) fn leave_sources(&mut self, cx: &Context<'_>, requests: &[Request]) -> Vec<PathId> {
+        let removed = |address: IpAddr| {
+            requests.iter().any(|request| request.removes() && request.address == address)
+        };
+        let leaves = |path: &crate::path::Path| removed(path.addr().local.ip());
+        let leaving: Vec<_> =
+            self.paths.iter().filter(|p| leaves(p)).map(|path| path.id()).collect();
+        let mut pending = Vec::new();
+        let useless = |path: &crate::path::Path| leaves(path) || path.is_suspended();
+        if self.paths.iter().all(useless) {
+            let added = requests.iter().filter(|it| it.change == AddressChange::Added);
+            let added: Vec<_> = added.map(|request| request.address).collect();
+            pending = self.add_sources(cx, &added);
+        }
+        self.addressing().remove_paths(&leaving);
+        pending
+    }
+
+    /// Makes paths from `added` addresses of ours to all that the peer has, near ones first, for the
+    /// ASCONF that adds them: one of them will get it there.
+    pub(super) fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
+        let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr()) else {
+            return Vec::new();
+        };
+        let mut pairs = Vec::new();
+        for local in cx.locals.iter().filter(|local| added.contains(&local.addr.ip())) {
+            for remote in pairing::by_nearness(local, &self.peer_addresses) {
+                let remote = SocketAddr::new(remote, anchor.remote.port());
+                let pair = PathAddr { local: local.addr, remote };
+                pairs.push(pairing::like_handshake(pair, &self.handshake.path));
+            }
+        }
+        let add = |pair| self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
+        pairs.into_iter().filter_map(add).collect()
+    }
+}
+
+impl Addressing<'_> {
     /// Makes paths of all pairs that have none yet. They are to be verified (rule F14).
     pub(super) fn refresh_paths(&mut self, cx: &Context<'_>) {
         let Some(changes) = &self.addresses else { return };
         let Some(anchor) = self.paths.iter().next().map(|path| path.addr()) else { return };
         let mut locals = cx.locals.to_vec();
         locals.retain(|local| changes.own.contains(&local.addr.ip()));
-        let mut pairs = pairing::pairs(anchor, &locals, &self.peer_addresses);
+        let mut pairs = pairing::pairs(anchor, &locals, self.peer_addresses);
         if changes.translated {
             pairs.extend(pairing::pairs(anchor, &locals, &self.paths.confirmed_addresses()));
         }
@@ -103,44 +143,6 @@ impl Association {
         Some(id)
     }
 
-    /// Our addresses that `requests` remove are no source of packets any more (rule F4). If only those
-    /// are left that they add, returns paths from there.
-    pub(super) fn leave_sources(&mut self, cx: &Context<'_>, requests: &[Request]) -> Vec<PathId> {
-        let removed = |address: IpAddr| {
-            requests.iter().any(|request| request.removes() && request.address == address)
-        };
-        let leaves = |path: &crate::path::Path| removed(path.addr().local.ip());
-        let leaving: Vec<_> =
-            self.paths.iter().filter(|p| leaves(p)).map(|path| path.id()).collect();
-        let mut pending = Vec::new();
-        let useless = |path: &crate::path::Path| leaves(path) || path.is_suspended();
-        if self.paths.iter().all(useless) {
-            let added = requests.iter().filter(|it| it.change == AddressChange::Added);
-            let added: Vec<_> = added.map(|request| request.address).collect();
-            pending = self.add_sources(cx, &added);
-        }
-        self.remove_paths(&leaving);
-        pending
-    }
-
-    /// Makes paths from `added` addresses of ours to all that the peer has, near ones first, for the
-    /// ASCONF that adds them: one of them will get it there.
-    pub(super) fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
-        let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr()) else {
-            return Vec::new();
-        };
-        let mut pairs = Vec::new();
-        for local in cx.locals.iter().filter(|local| added.contains(&local.addr.ip())) {
-            for remote in pairing::by_nearness(local, &self.peer_addresses) {
-                let remote = SocketAddr::new(remote, anchor.remote.port());
-                let pair = PathAddr { local: local.addr, remote };
-                pairs.push(pairing::like_handshake(pair, &self.handshake.path));
-            }
-        }
-        let add = |pair| self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
-        pairs.into_iter().filter_map(add).collect()
-    }
-
     /// The answer to an ASCONF that was sent on `pending` paths alone came over `addr`: nobody but the
     /// peer could make it, so that one works. The others were only made for the ASCONF.
     pub(super) fn confirm_pending(
@@ -168,7 +170,7 @@ impl Association {
         let leaves = |path: &&crate::path::Path| path.addr().remote.ip() == address;
         let leaving: Vec<_> = self.paths.iter().filter(leaves).map(|path| path.id()).collect();
         self.remove_paths(&leaving);
-        self.keys_changed = true;
+        *self.keys_changed = true;
         let change = AddressChange::Removed;
         cx.emit(self.id, Event::PeerAddress { address, change });
     }
@@ -181,7 +183,7 @@ impl Association {
         let Some(heir) = best.map(|path| path.id()) else { return };
         for id in leaving {
             self.remember_probing(*id);
-            self.sender.hand_over(*id, heir, &mut self.paths);
+            self.sender.hand_over(*id, heir, self.paths);
             self.control.redirect(*id, heir);
             self.paths.remove(*id, heir);
         }

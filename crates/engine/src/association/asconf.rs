@@ -7,6 +7,7 @@
 //! is acknowledged; one that is removed is none from the ASCONF on.
 
 use super::context::Context;
+use super::path_manager::Addressing;
 use super::receive::Arrival;
 use super::state::Retry;
 use super::tcb::Association;
@@ -229,73 +230,6 @@ impl Request {
 }
 
 impl Association {
-    /// The user wants one of our addresses to be added, removed or preferred.
-    pub(crate) fn change_address(
-        &mut self,
-        cx: &Context<'_>,
-        change: AddressChange,
-        address: IpAddr,
-    ) -> Result<(), AddressError> {
-        let request = self.checked_request(cx, change, address)?;
-        if request.untold {
-            return self.change_untold(cx, request);
-        }
-        if let Some(changes) = &mut self.addresses {
-            changes.waiting.push_back(request);
-        }
-        Ok(())
-    }
-
-    /// The request for a change, if it is possible.
-    fn checked_request(
-        &self,
-        cx: &Context<'_>,
-        change: AddressChange,
-        address: IpAddr,
-    ) -> Result<Request, AddressError> {
-        // As long as there is data to be delivered.
-        if !self.state.sends_data() {
-            return Err(AddressError::NotEstablished);
-        }
-        let changes = self.addresses.as_ref().ok_or(AddressError::NotSupported)?;
-        let added = change == AddressChange::Added;
-        let fits = cx.realm_of(address) == changes.realm;
-        if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
-            return Err(AddressError::UnknownAddress);
-        }
-        let untold =
-            changes.is_untold(address) || added && !cx.may_tell(address, &self.handshake.path);
-        let request = Request { change, address, untold };
-        changes.check(request)?;
-        Ok(request)
-    }
-
-    /// All our addresses have gone and `address` has come: the association moves there. What else is
-    /// requested holds behind a NAT, too, where the peer knows us by another address.
-    pub(crate) fn move_to(&mut self, cx: &Context<'_>, address: IpAddr) {
-        let Ok(request) = self.checked_request(cx, AddressChange::Added, address) else { return };
-        let Some(changes) = &mut self.addresses else { return };
-        changes.waiting.push_back(request);
-        let source = wildcard(address);
-        let mut requests = Vec::new();
-        match request.untold {
-            true => changes.untold.push((address, true)),
-            false => requests.push((AddressChange::Added, source)),
-        }
-        let gone = |old: &IpAddr| !cx.locals.iter().any(|local| local.addr.ip() == *old);
-        for old in changes.planned().into_iter().filter(gone) {
-            match changes.is_untold(old) {
-                true => changes.forget_untold(old),
-                false => requests.push((AddressChange::Removed, old)),
-            }
-        }
-        if !changes.told {
-            requests.push((AddressChange::Removed, source));
-        }
-        let request = |(change, address)| Request { change, address, untold: false };
-        changes.waiting.extend(requests.into_iter().map(request));
-    }
-
     /// An ASCONF that is under way goes on from addresses that it may not even mention, if there is no
     /// other way left for it.
     pub(crate) fn take_detour(&mut self, cx: &Context<'_>) {
@@ -319,7 +253,7 @@ impl Association {
         if self.security.key_agreement().is_some() && !self.security.is_protected() {
             return;
         }
-        self.introduce_untold();
+        self.addressing().introduce_untold();
         let Some(changes) = &mut self.addresses else { return };
         if changes.running.is_some() || changes.waiting.is_empty() || !self.state.sends_data() {
             return;
@@ -414,7 +348,10 @@ impl Association {
     ) {
         let Some(changes) = &mut self.addresses else { return };
         match changes.running.take_if(|running| running.sequence == ack.sequence) {
-            Some(running) => self.conclude_asconf(cx, arrival, running, ack),
+            Some(running) => {
+                self.errors.clear();
+                self.addressing().conclude_asconf(cx, arrival, running, ack);
+            }
             // Larger than any that was sent.
             None if ack.sequence.wrapping_sub(changes.next_sequence) < 1 << 31 => {
                 cx.counters.protocol_violations += 1;
@@ -424,6 +361,75 @@ impl Association {
             None => cx.counters.stale_asconfs += 1,
         }
     }
+}
+
+impl Addressing<'_> {
+    /// The user wants one of our addresses to be added, removed or preferred.
+    pub(crate) fn change_address(
+        &mut self,
+        cx: &Context<'_>,
+        change: AddressChange,
+        address: IpAddr,
+    ) -> Result<(), AddressError> {
+        let request = self.checked_request(cx, change, address)?;
+        if request.untold {
+            return self.change_untold(cx, request);
+        }
+        if let Some(changes) = &mut self.addresses {
+            changes.waiting.push_back(request);
+        }
+        Ok(())
+    }
+
+    /// The request for a change, if it is possible.
+    fn checked_request(
+        &self,
+        cx: &Context<'_>,
+        change: AddressChange,
+        address: IpAddr,
+    ) -> Result<Request, AddressError> {
+        // As long as there is data to be delivered.
+        if !self.state.sends_data() {
+            return Err(AddressError::NotEstablished);
+        }
+        let changes = self.addresses.as_ref().ok_or(AddressError::NotSupported)?;
+        let added = change == AddressChange::Added;
+        let fits = cx.realm_of(address) == changes.realm;
+        if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
+            return Err(AddressError::UnknownAddress);
+        }
+        let untold =
+            changes.is_untold(address) || added && !cx.may_tell(address, &self.handshake.path);
+        let request = Request { change, address, untold };
+        changes.check(request)?;
+        Ok(request)
+    }
+
+    /// All our addresses have gone and `address` has come: the association moves there. What else is
+    /// requested holds behind a NAT, too, where the peer knows us by another address.
+    pub(crate) fn move_to(&mut self, cx: &Context<'_>, address: IpAddr) {
+        let Ok(request) = self.checked_request(cx, AddressChange::Added, address) else { return };
+        let Some(changes) = &mut self.addresses else { return };
+        changes.waiting.push_back(request);
+        let source = wildcard(address);
+        let mut requests = Vec::new();
+        match request.untold {
+            true => changes.untold.push((address, true)),
+            false => requests.push((AddressChange::Added, source)),
+        }
+        let gone = |old: &IpAddr| !cx.locals.iter().any(|local| local.addr.ip() == *old);
+        for old in changes.planned().into_iter().filter(gone) {
+            match changes.is_untold(old) {
+                true => changes.forget_untold(old),
+                false => requests.push((AddressChange::Removed, old)),
+            }
+        }
+        if !changes.told {
+            requests.push((AddressChange::Removed, source));
+        }
+        let request = |(change, address)| Request { change, address, untold: false };
+        changes.waiting.extend(requests.into_iter().map(request));
+    }
 
     fn conclude_asconf(
         &mut self,
@@ -432,7 +438,6 @@ impl Association {
         running: Running,
         ack: &AsconfAck<'_>,
     ) {
-        self.errors.clear();
         self.paths.sample(cx.now, running.path, running.retry.round_trip(cx.now));
         if let Some(path) = self.paths.get_mut(running.path) {
             path.clear_errors();

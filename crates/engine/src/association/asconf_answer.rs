@@ -4,6 +4,7 @@ use super::asconf::AddressChanges;
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
 use super::control::Control;
+use super::path_manager::Addressing;
 use super::receive::Arrival;
 use super::state::State;
 use super::tcb::Association;
@@ -47,22 +48,6 @@ struct Responses<'b> {
 }
 
 impl Association {
-    /// An ASCONF arrived.
-    pub(super) fn handle_asconf(
-        &mut self,
-        cx: &mut Context<'_>,
-        arrival: &Arrival<'_>,
-        asconf: &Asconf<'_>,
-    ) {
-        let Some((sequence, responses)) = self.answer_asconf(cx, arrival.addr, asconf) else {
-            return;
-        };
-        let path = self.paths.by_addr(&arrival.addr).unwrap_or(arrival.via);
-        if self.control.push(path, Control::AsconfAck(sequence, responses)).is_err() {
-            cx.counters.control_drops += 1;
-        }
-    }
-
     /// A packet with our tag came from an address that is not the peer's. If it is an authentic ASCONF
     /// that names one that is, it is processed; nothing else is (section 5.2 rules D2 and D5, section
     /// 5.3.2).
@@ -84,7 +69,7 @@ impl Association {
             match (self.admit(cx, &mut arrival, &chunk), chunk) {
                 // In a record "The lookup address MUST NOT be used" (DTLS chunk draft, section 3.2).
                 (Admission::Process, Chunk::Asconf(asconf))
-                    if protected || self.may_be_asked(&asconf) =>
+                    if protected || self.addressing().may_be_asked(&asconf) =>
                 {
                     answered |= self.reply_asconf(cx, addr, &asconf);
                 }
@@ -95,20 +80,9 @@ impl Association {
         cx.counters.unknown_addresses += u64::from(!answered);
     }
 
-    /// Whether an authentic ASCONF names an address of the peer. One that was answered before may name
-    /// one that it has removed itself: its answer is lost, and it is repeated from elsewhere.
-    fn may_be_asked(&self, asconf: &Asconf<'_>) -> bool {
-        let answers = self.addresses.iter().flat_map(|changes| &changes.answers);
-        let mut answered = answers.map(|(sequence, _)| *sequence);
-        asconf.address.is_unspecified()
-            || self.peer_addresses.contains(&asconf.address)
-            || self.addresses.iter().any(|changes| changes.unreached.contains(&asconf.address))
-            || answered.any(|sequence| sequence == asconf.sequence)
-    }
-
     /// The answer goes where the request came from (rule E6), even if that is no path.
     fn reply_asconf(&mut self, cx: &mut Context<'_>, addr: PathAddr, asconf: &Asconf<'_>) -> bool {
-        let Some((sequence, responses)) = self.answer_asconf(cx, addr, asconf) else {
+        let Some((sequence, responses)) = self.addressing().answer_asconf(cx, addr, asconf) else {
             return false;
         };
         let parameters = Parameters::from_bytes(&responses);
@@ -122,6 +96,24 @@ impl Association {
             cx.answer(addr, bytes);
         }
         true
+    }
+}
+
+impl Addressing<'_> {
+    /// An ASCONF arrived.
+    pub(super) fn handle_asconf(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &Arrival<'_>,
+        asconf: &Asconf<'_>,
+    ) {
+        let Some((sequence, responses)) = self.answer_asconf(cx, arrival.addr, asconf) else {
+            return;
+        };
+        let path = self.paths.by_addr(&arrival.addr).unwrap_or(arrival.via);
+        if self.control.push(path, Control::AsconfAck(sequence, responses)).is_err() {
+            cx.counters.control_drops += 1;
+        }
     }
 
     /// The ASCONF-ACK for an ASCONF that came over `addr`: its sequence number and responses. None if
@@ -157,6 +149,17 @@ impl Association {
             changes.keep(asconf.sequence, bytes.clone());
         }
         Some((asconf.sequence, bytes))
+    }
+
+    /// Whether an authentic ASCONF names an address of the peer. One that was answered before may name
+    /// one that it has removed itself: its answer is lost, and it is repeated from elsewhere.
+    fn may_be_asked(&self, asconf: &Asconf<'_>) -> bool {
+        let answers = self.addresses.iter().flat_map(|changes| &changes.answers);
+        let mut answered = answers.map(|(sequence, _)| *sequence);
+        asconf.address.is_unspecified()
+            || self.peer_addresses.contains(&asconf.address)
+            || self.addresses.iter().any(|changes| changes.unreached.contains(&asconf.address))
+            || answered.any(|sequence| sequence == asconf.sequence)
     }
 
     /// Does what one parameter requests and writes what is said to it. Without room for that nothing

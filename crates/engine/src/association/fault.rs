@@ -2,7 +2,7 @@
 //! and 8.2, RFC 7829 section 3.2).
 
 use super::context::Context;
-use super::path_manager::PathManager;
+use super::path_manager::{Addressing, PathManager};
 use super::state::State;
 use super::tcb::Association;
 use crate::config::Config;
@@ -23,7 +23,7 @@ impl Association {
         }
         let state = path.on_error(cx.config);
         self.path_manager().set_path_state(cx, id, state);
-        self.drop_forgotten_port(id);
+        self.addressing().drop_forgotten_port(id);
         if self.errors.are_too_many(cx.now, cx.config, self.patience(cx.config)) {
             self.give_up(cx, CloseReason::TooManyFailures);
         }
@@ -36,25 +36,6 @@ impl Association {
             0 => config.idle_patience,
             _ => config.data_patience,
         }
-    }
-
-    /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
-    pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
-        self.sender.on_suspect_answered(cx.now, id, &mut self.paths);
-        let Some(path) = self.paths.get_mut(id) else { return };
-        path.clear_errors();
-        let is_new = !path.is_confirmed();
-        let remote = path.addr().remote;
-        self.paths.verify(remote);
-        self.path_manager().set_path_state(cx, id, PathState::Active);
-        if is_new {
-            self.leave_other_ports(cx, id);
-            if cx.config.cookie_race {
-                self.sender.overtake(cx.now, id, &mut self.paths);
-            }
-        }
-        self.apply_preference(cx);
-        self.paths.apply_wished_primary();
     }
 
     /// The network said that `addr` cannot be reached. During setup this ends the attempt over that
@@ -110,6 +91,27 @@ impl Association {
             waiting.next_candidate();
             waiting.t1.send_again();
         }
+    }
+}
+
+impl Addressing<'_> {
+    /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
+    pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
+        self.sender.on_suspect_answered(cx.now, id, self.paths);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.clear_errors();
+        let is_new = !path.is_confirmed();
+        let remote = path.addr().remote;
+        self.paths.verify(remote);
+        self.path_manager().set_path_state(cx, id, PathState::Active);
+        if is_new {
+            self.leave_other_ports(cx, id);
+            if cx.config.cookie_race {
+                self.sender.overtake(cx.now, id, self.paths);
+            }
+        }
+        self.apply_preference(cx);
+        self.paths.apply_wished_primary();
     }
 }
 

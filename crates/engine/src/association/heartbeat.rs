@@ -1,7 +1,7 @@
 //! HEARTBEATs of an association (RFC 9260 sections 5.4 and 8.3).
 
 use super::context::Context;
-use super::path_manager::PathManager;
+use super::path_manager::{Addressing, PathManager};
 use super::state::State;
 use super::tcb::Association;
 use crate::path::heartbeat::{self, Expiry};
@@ -9,24 +9,6 @@ use crate::path::{MtuSearch, PathId, PathState};
 use manypath_wire::chunk::Unknown;
 
 impl Association {
-    /// A HEARTBEAT arrived over `via`: it is answered from COOKIE-ECHOED until SHUTDOWN-SENT or
-    /// SHUTDOWN-ACK-SENT. An answer that is queued in COOKIE-ECHOED leaves after the COOKIE ACK has
-    /// come, because nothing but COOKIE ECHOs may be sent before (section 5.1 C).
-    ///
-    /// `bytes` begin with the chunk. All of it comes back, RFC 9260 section 8.3: "together with any other
-    /// received TLVs, copied unchanged from the received HEARTBEAT chunk".
-    pub(super) fn handle_heartbeat(&mut self, cx: &mut Context<'_>, via: PathId, bytes: &[u8]) {
-        let Ok(chunk) = Unknown::from_bytes(bytes) else { return };
-        if !self.state.sends_data() && !matches!(self.state, State::CookieEchoed(_)) {
-            cx.counters.unexpected_chunks += 1;
-            return;
-        }
-        self.on_probed(cx, via);
-        if self.control.push_heartbeat_ack(via, &chunk).is_err() {
-            cx.counters.control_drops += 1;
-        }
-    }
-
     /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
     /// that packets of full size get there.
     pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
@@ -55,7 +37,7 @@ impl Association {
         if !answer.full_sized && self.path_manager().probe_with_full_size(id) {
             return;
         }
-        self.path_confirmed(cx, id);
+        self.addressing().path_confirmed(cx, id);
         if self.sender.hear_standby(cx.now, id, &mut self.paths) {
             self.path_manager().suspect_silent_paths(cx);
         }
@@ -89,8 +71,28 @@ impl Association {
         let counts = self.path_manager().counts_for_association(id);
         self.sender.on_suspect_silent(id, &mut self.paths);
         self.path_error(cx, id, counts);
-        self.introduce(id);
-        self.drop_unreached(cx, id);
+        self.addressing().introduce(id);
+        self.addressing().drop_unreached(cx, id);
+    }
+}
+
+impl Addressing<'_> {
+    /// A HEARTBEAT arrived over `via`: it is answered from COOKIE-ECHOED until SHUTDOWN-SENT or
+    /// SHUTDOWN-ACK-SENT. An answer that is queued in COOKIE-ECHOED leaves after the COOKIE ACK has
+    /// come, because nothing but COOKIE ECHOs may be sent before (section 5.1 C).
+    ///
+    /// `bytes` begin with the chunk. All of it comes back, RFC 9260 section 8.3: "together with any other
+    /// received TLVs, copied unchanged from the received HEARTBEAT chunk".
+    pub(super) fn handle_heartbeat(&mut self, cx: &mut Context<'_>, via: PathId, bytes: &[u8]) {
+        let Ok(chunk) = Unknown::from_bytes(bytes) else { return };
+        if !self.state.sends_data() && !matches!(self.state, State::CookieEchoed(_)) {
+            cx.counters.unexpected_chunks += 1;
+            return;
+        }
+        self.on_probed(cx, via);
+        if self.control.push_heartbeat_ack(via, &chunk).is_err() {
+            cx.counters.control_drops += 1;
+        }
     }
 }
 

@@ -19,6 +19,9 @@
 //!                         transmit.rs        builds what is due when the driver polls
 //! ```
 //!
+//! Handlers that work on some parts alone borrow these: `PathManager` and `Addressing` (path_manager.rs),
+//! `Reconfiguring` (reconfiguration.rs); what protects packets is `Security` (authentication.rs).
+//!
 //! Handlers never transmit. They change the state, note what is to be sent and on which path, and
 //! give events to the [`Context`]. `transmit` then builds packets from what has been noted. Data
 //! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).

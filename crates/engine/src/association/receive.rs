@@ -167,7 +167,7 @@ impl Association {
                 self.handle_re_config(cx, arrival.via, &chunk);
             }
             Chunk::Asconf(asconf) if self.addresses.is_some() => {
-                self.handle_asconf(cx, arrival, &asconf);
+                self.addressing().handle_asconf(cx, arrival, &asconf);
             }
             Chunk::AsconfAck(ack) if self.addresses.is_some() => {
                 self.handle_asconf_ack(cx, arrival, &ack);
@@ -187,7 +187,7 @@ impl Association {
             }
             Chunk::Heartbeat(heartbeat) => {
                 self.path_manager().hear_policy(cx, arrival.via, heartbeat.info);
-                self.handle_heartbeat(cx, arrival.via, arrival.rest);
+                self.addressing().handle_heartbeat(cx, arrival.via, arrival.rest);
             }
             Chunk::HeartbeatAck(ack) => self.handle_heartbeat_ack(cx, ack.info),
             Chunk::Abort(abort) => {
@@ -310,7 +310,7 @@ impl Association {
         }
         let asconf = |cause| matches!(cause, Cause::UnrecognizedChunkType(chunk) if chunk.first() == Some(&types::ASCONF));
         if causes.iter().map_while(Result::ok).any(asconf) {
-            self.give_up_asconf(cx);
+            self.addressing().give_up_asconf(cx);
         }
         cx.counters.errors_received += 1;
         let causes = bytes::Bytes::copy_from_slice(causes.as_bytes());
@@ -355,7 +355,7 @@ impl Association {
     /// What is decided once per packet.
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
-            self.note_arrival(cx.now, arrival.via);
+            self.addressing().note_arrival(cx.now, arrival.via);
             let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {

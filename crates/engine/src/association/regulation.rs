@@ -2,16 +2,22 @@
 //! HEARTBEATs.
 
 use super::context::Context;
-use super::path_manager::PathManager;
-use super::tcb::Association;
+use super::path_manager::{Addressing, PathManager};
 use crate::event::{AddressChange, Event};
 use crate::path::{PathId, heartbeat};
 
-impl Association {
-    /// The policies of the endpoint have changed.
-    pub(crate) fn renew_policies(&mut self, cx: &mut Context<'_>) {
-        self.paths.forget_policies();
-        self.regulate(cx);
+impl Addressing<'_> {
+    /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
+    /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
+    fn ask_for_primary(&mut self, cx: &Context<'_>) {
+        let wanted =
+            |path: &&crate::path::Path| path.regime().own_policy().primary && path.is_confirmed();
+        let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
+        if let Some(address) = address.filter(|_| self.addresses.is_some()) {
+            let change = AddressChange::MadePrimary;
+            // What cannot be asked for now is told by HEARTBEAT all the same.
+            let _told_otherwise = self.change_address(cx, change, address).is_err();
+        }
     }
 
     /// Before anything is sent: every path has its policy, allowances and costs are those of now.
@@ -28,17 +34,10 @@ impl Association {
         }
     }
 
-    /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
-    /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
-    fn ask_for_primary(&mut self, cx: &Context<'_>) {
-        let wanted =
-            |path: &&crate::path::Path| path.regime().own_policy().primary && path.is_confirmed();
-        let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
-        if let Some(address) = address.filter(|_| self.addresses.is_some()) {
-            let change = AddressChange::MadePrimary;
-            // What cannot be asked for now is told by HEARTBEAT all the same.
-            let _told_otherwise = self.change_address(cx, change, address).is_err();
-        }
+    /// The policies of the endpoint have changed.
+    pub(crate) fn renew_policies(&mut self, cx: &mut Context<'_>) {
+        self.paths.forget_policies();
+        self.regulate(cx);
     }
 }
 

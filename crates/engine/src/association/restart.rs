@@ -160,27 +160,27 @@ impl Association {
     /// set for it.
     fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
-        self.handshake.local_tag = cookie.local_tag;
-        self.handshake.local_tsn = cookie.local_tsn;
+        let identity = (cookie.local_tag, cookie.local_tsn);
         self.announce_undelivered(cx);
-        self.sender =
-            self.sender.restarted(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
-        let fresh = self.paths.emptied();
-        let before = core::mem::replace(&mut self.paths, fresh);
-        self.control = super::control::ControlQueue::default();
-        self.handshake.tie = None;
-        self.shutdown_wanted = false;
-        self.shutdown_source = None;
-        self.errors.clear();
+        let sender = self.sender.restarted(cx.config, identity.1, cookie.peer.a_rwnd, outbound);
+        let none = (None, None);
+        let fresh = Self::new(cx, self.id, self.ports, identity, cookie.path, sender, none);
+        let before = core::mem::replace(self, fresh);
+        // What the user has set, what was counted, and what is still to be told.
+        self.handshake.initiated = before.handshake.initiated;
+        self.errors.limit = before.errors.limit;
+        self.paths = before.paths.emptied();
+        (self.peer, self.security) = (before.peer, before.security);
+        (self.notices, self.parameters) = (before.notices, before.parameters);
+        (self.statistics, self.unverified) = (before.statistics, before.unverified);
         let told = cookie.listed;
         self.learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
-        self.paths.supervise_like(&before);
+        self.paths.supervise_like(&before.paths);
         let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
         self.security.adopt_offer(cx, own);
         self.security.adopt_key_offer(cookie.keys);
         self.learn_peer(cx, cookie.peer, told);
         self.sample_cookie(cx, cookie.created, via);
-        self.state = State::Established;
         self.start_ecn(cx);
         cx.emit(self.id, Event::Restarted);
         self.announce_writable(cx);

@@ -63,7 +63,7 @@ impl Association {
 
     /// An established association without paths that has not learnt about its peer. `own` is what it offers about
     /// authentication and key management.
-    fn new(
+    pub(super) fn new(
         cx: &Context<'_>,
         id: AssociationId,
         ports: Ports,

@@ -4,12 +4,11 @@
 //! counted: that our own link is down says nothing about the peer.
 
 use super::context::Context;
-use super::path_manager::PathManager;
-use super::tcb::Association;
+use super::path_manager::{Addressing, PathManager};
 use crate::path::{Path, PathId, PathState};
 use core::net::IpAddr;
 
-impl Association {
+impl Addressing<'_> {
     /// The peer probes the path `via`: if it does not work for us, it may do so again.
     pub(super) fn on_probed(&mut self, cx: &Context<'_>, via: PathId) {
         if self.addresses.is_none() || !self.state.sends_heartbeats() {

@@ -6,6 +6,7 @@ use super::authentication::Security;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::TieTags;
+use super::path_manager::Addressing;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use super::statistics::Statistics;
@@ -36,9 +37,9 @@ pub(crate) struct Ports {
 #[derive(Debug)]
 pub(crate) struct Association {
     pub(super) id: AssociationId,
-    pub(super) ports: Ports,
-    pub(super) handshake: Handshake,
-    pub(super) state: State,
+    pub(crate) ports: Ports,
+    pub(crate) handshake: Handshake,
+    pub(crate) state: State,
     /// Known from the INIT ACK or the cookie on.
     pub(crate) peer: Option<Peer>,
     /// Every address the peer may send from: listed ones and those of the handshake.
@@ -57,7 +58,7 @@ pub(crate) struct Association {
     pub(super) shutdown_source: Option<PathId>,
     pub(crate) notices: Notices,
     /// The endpoint must look again at the tag and the addresses.
-    pub(super) keys_changed: bool,
+    pub(crate) keys_changed: bool,
     /// What holds instead of the endpoint's parameters.
     pub(crate) parameters: Option<Arc<Config>>,
     pub(super) statistics: Statistics,
@@ -66,7 +67,7 @@ pub(crate) struct Association {
 
 /// What the last handshake has settled.
 #[derive(Debug)]
-pub(super) struct Handshake {
+pub(crate) struct Handshake {
     /// The addresses of the first path.
     pub path: PathAddr,
     pub local_tag: VerificationTag,
@@ -142,34 +143,9 @@ impl Association {
         }
     }
 
-    /// Our verification tag.
-    pub(crate) fn local_tag(&self) -> VerificationTag {
-        self.handshake.local_tag
-    }
-
     /// The peer's verification tag, once known.
     pub(crate) fn peer_tag(&self) -> Option<VerificationTag> {
         self.peer.as_ref().map(|peer| peer.announcement.tag)
-    }
-
-    /// The SCTP ports.
-    pub(crate) fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    /// Whether the association is over.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.is_closed()
-    }
-
-    /// Whether the tag or the confirmed addresses have changed since the last call.
-    pub(crate) fn take_keys_changed(&mut self) -> bool {
-        core::mem::take(&mut self.keys_changed)
-    }
-
-    /// Whether SHUTDOWN ACKs are to be treated as out of the blue (section 8.5.1 E).
-    pub(crate) fn is_setting_up(&self) -> bool {
-        self.state.is_setting_up()
     }
 
     /// What still waits to be read when the association is over.
@@ -249,7 +225,8 @@ impl Association {
             path.addr().remote.ip() == addr.remote.ip() && path.addr().local.ip() == addr.local.ip()
         });
         let moved = moved.map(|path| path.id());
-        if let Some(other) = moved.and_then(|known| self.path_of_port(cx, addr, known)) {
+        if let Some(other) = moved.and_then(|known| self.addressing().path_of_port(cx, addr, known))
+        {
             return Some(other);
         }
         if let Some(path) = moved.and_then(|id| self.paths.get_mut(id)) {
@@ -261,7 +238,7 @@ impl Association {
             }
             return Some(id);
         }
-        self.add_unconfirmed(cx, addr)
+        self.addressing().add_unconfirmed(cx, addr)
     }
 
     /// Whether a packet over `addr` may come from another user of the peer's host: the peer was asked at a privileged
@@ -278,7 +255,9 @@ impl Association {
         let changes = self.addresses.as_ref();
         changes.is_some_and(|it| it.is_changing(AddressChange::Removed, local))
     }
+}
 
+impl Addressing<'_> {
     pub(super) fn add_unconfirmed(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
         let mtu = cx.mtu(&addr);
         let id = self.paths.add(addr, mtu, PathState::Unconfirmed, cx.config)?;

@@ -55,7 +55,7 @@ impl Association {
             self.abort_because(cx, &cause, CloseReason::TooManyFailures);
         }
         // Paths that carry data from now on are among those that the timers below look at.
-        self.regulate(cx);
+        self.addressing().regulate(cx);
         self.paths.iter_mut().for_each(|path| path.pacer_mut().expire(cx.now));
         if self.state.sends_data() {
             self.sender.handle_loss_deadline(cx.now, &mut self.paths);

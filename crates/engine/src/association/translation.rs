@@ -13,8 +13,7 @@
 
 use super::asconf::{AddressChanges, AddressError, Request};
 use super::context::Context;
-use super::path_manager::PathManager;
-use super::tcb::Association;
+use super::path_manager::{Addressing, PathManager};
 use crate::event::AddressChange;
 use crate::path::pairing::MAX_ADDRESSES;
 use crate::path::{Path, PathAddr, PathId, PathState};
@@ -28,7 +27,7 @@ pub(super) const QUIET: Duration = Duration::from_millis(500);
 /// Most paths between the same two addresses.
 const MAX_PORTS: usize = 4;
 
-impl Association {
+impl Addressing<'_> {
     /// A HEARTBEAT on the path `id` was not answered. If none ever was, the peer may not know where they
     /// come from. An address at which it has never been heard may be somebody else's: nothing goes there.
     pub(super) fn introduce(&mut self, id: PathId) {

@@ -55,7 +55,7 @@ impl Association {
             return None;
         }
         self.abandon_overdue(cx);
-        self.regulate(cx);
+        self.addressing().regulate(cx);
         match self.state {
             State::CookieWait(_) => self.transmit_init(cx, batch),
             State::CookieEchoed(_) => self.transmit_cookie_echo(cx, batch),

@@ -6,6 +6,7 @@
 
 use super::asconf::AddressChanges;
 use super::context::Context;
+use super::path_manager::Addressing;
 use super::tcb::Association;
 use crate::allowance::Allowance;
 use crate::path::heartbeat::Probed;
@@ -62,19 +63,9 @@ impl Association {
         }
         may_leave
     }
+}
 
-    /// The path `id` is about to be removed. If it was probed in vain that is kept, for the peer may add its
-    /// address again.
-    pub(super) fn remember_probing(&mut self, id: PathId) {
-        let Some(probed) = self.paths.get(id).and_then(Path::probed_in_vain) else { return };
-        let Some(changes) = &mut self.addresses else { return };
-        changes.forget_probing(probed.addr);
-        if changes.probed.len() == MAX_REMEMBERED {
-            changes.probed.remove(0);
-        }
-        changes.probed.push(probed);
-    }
-
+impl Addressing<'_> {
     /// The path `id` is new. It is probed now, or as it was probed before.
     pub(super) fn begin_probing(&mut self, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -86,6 +77,18 @@ impl Association {
             }
             None => path.heartbeat_mut().probe_now(),
         }
+    }
+
+    /// The path `id` is about to be removed. If it was probed in vain that is kept, for the peer may add its
+    /// address again.
+    pub(super) fn remember_probing(&mut self, id: PathId) {
+        let Some(probed) = self.paths.get(id).and_then(Path::probed_in_vain) else { return };
+        let Some(changes) = &mut self.addresses else { return };
+        changes.forget_probing(probed.addr);
+        if changes.probed.len() == MAX_REMEMBERED {
+            changes.probed.remove(0);
+        }
+        changes.probed.push(probed);
     }
 }
 

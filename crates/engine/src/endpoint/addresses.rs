@@ -27,7 +27,7 @@ impl Endpoint {
             it.paths.is_cut_off()
         });
         match cut_off {
-            true => self.with(now, id, |it, cx| it.move_to(cx, address)),
+            true => self.with(now, id, |it, cx| it.addressing().move_to(cx, address)),
             // Others go on as they are.
             false => drop(self.add_address(now, id, address)),
         }
@@ -130,7 +130,7 @@ impl Endpoint {
         change: AddressChange,
         address: IpAddr,
     ) -> Result<(), AddressError> {
-        self.with(now, id, |it, cx| Some(it.change_address(cx, change, address)))
+        self.with(now, id, |it, cx| Some(it.addressing().change_address(cx, change, address)))
             .unwrap_or(Err(AddressError::NotEstablished))
     }
 }

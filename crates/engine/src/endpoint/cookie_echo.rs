@@ -121,7 +121,7 @@ impl Endpoint {
     ) -> Option<Duration> {
         let association = known.and_then(|id| self.registry.get(id));
         let is_current = |association: &Association| {
-            association.local_tag() == cookie.local_tag
+            association.handshake.local_tag == cookie.local_tag
                 && association.peer_tag() == Some(cookie.peer.tag)
         };
         let age = now.since(cookie.created);

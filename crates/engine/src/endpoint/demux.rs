@@ -78,7 +78,7 @@ impl Endpoint {
     fn by_tag(&self, header: CommonHeader) -> Option<AssociationId> {
         let id = self.registry.index.by_tag(header.tag)?;
         let association = self.registry.get(id)?;
-        (association.ports() == ports_of(header)).then_some(id)
+        (association.ports == ports_of(header)).then_some(id)
     }
 
     /// The association with the peer at `remote`.

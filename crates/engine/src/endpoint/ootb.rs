@@ -27,7 +27,7 @@ impl Endpoint {
         };
         let Some(association) = self.registry.get(id) else { return };
         let reflected = association.peer_tag() == Some(header.tag);
-        let setting_up = association.is_setting_up();
+        let setting_up = association.state.is_setting_up();
         if association.security.requires_protection() && reflected {
             self.counters.unprotected_packets += 1;
             return;

@@ -66,9 +66,7 @@ impl Endpoint {
 
     /// The SCTP ports of an association: ours, and the peer's.
     pub fn ports(&self, id: AssociationId) -> Option<(u16, u16)> {
-        self.registry
-            .get(id)
-            .map(|association| (association.ports().local, association.ports().peer))
+        self.registry.get(id).map(|association| (association.ports.local, association.ports.peer))
     }
 
     /// The association between our port `own` and the peer's `port` at this address, if there is one.

@@ -3,7 +3,6 @@
 //! 8.1.12 and 8.1.16).
 
 use super::{AssociationId, Endpoint};
-use crate::association::Association;
 use crate::config::{PathMtu, Redundancy};
 use crate::path::{PathRule, Supervision, SupervisionChange};
 use crate::time::{Duration, Instant};
@@ -14,7 +13,7 @@ impl Endpoint {
     /// Sends to `remote` first, whatever the peer prefers (`SCTP_PRIMARY_ADDR`, RFC 6458 section 8.1.9).
     /// Whether that is a confirmed address of the peer: others are not used, and nothing changes.
     pub fn set_primary(&mut self, now: Instant, id: AssociationId, remote: IpAddr) -> bool {
-        self.with(now, id, |it, _| it.set_primary(remote).then_some(())).is_some()
+        self.with(now, id, |it, _| it.addressing().set_primary(remote).then_some(())).is_some()
     }
 
     /// Sends a HEARTBEAT to `remote` now, or without one on the primary path (`SPP_HB_DEMAND`, RFC 6458
@@ -102,7 +101,7 @@ impl Endpoint {
         }
         self.policies = rules;
         for id in self.registry.ids() {
-            self.with(now, id, Association::renew_policies);
+            self.with(now, id, |it, cx| it.addressing().renew_policies(cx));
         }
     }
 

@@ -91,10 +91,10 @@ impl Registry {
     pub(super) fn settle(&mut self, id: AssociationId) -> Option<Association> {
         self.recharge(id);
         let entry = self.entries.get_mut(&id)?;
-        if entry.association.is_closed() {
+        if entry.association.state.is_closed() {
             return self.remove(id);
         }
-        if entry.association.take_keys_changed() {
+        if core::mem::take(&mut entry.association.keys_changed) {
             self.index.remove(id, &entry.keys);
             let before = core::mem::replace(&mut entry.keys, keys_of(&entry.association));
             self.index.insert(id, &entry.keys);
@@ -176,16 +176,16 @@ impl Registry {
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);
         // Also where we began: the peer may have begun at the same time, by a cookie with the same tag of ours.
-        self.ended.add(entry.association.local_tag());
+        self.ended.add(entry.association.handshake.local_tag);
         Some(*entry.association)
     }
 }
 
 fn keys_of(association: &Association) -> Keys {
-    let ports = association.ports();
+    let ports = association.ports;
     let addresses = association.paths.confirmed_addresses().into_iter();
     Keys {
-        tag: association.local_tag(),
+        tag: association.handshake.local_tag,
         addresses: addresses.map(|remote| AddressKey { remote, ports }).collect(),
         peer: association.peer_tag().map(|tag| PeerKey { tag, ports }),
     }

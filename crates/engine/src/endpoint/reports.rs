@@ -110,7 +110,7 @@ impl Endpoint {
             Some(Quoted::Init(init)) => {
                 let id = index.by_tag(init.tag);
                 let fits = |id: &AssociationId| {
-                    self.registry.get(*id).is_some_and(|found| found.ports() == init.ports)
+                    self.registry.get(*id).is_some_and(|found| found.ports == init.ports)
                 };
                 id.filter(fits).into_iter().collect()
             }
