@@ -232,7 +232,7 @@ impl Sender {
         let mut candidates: Vec<_> = waiting.chain(on_way).collect();
         candidates.sort_by(|(a, _), (b, _)| b.cmp(a));
         let (mut unsent, mut sent) = (Vec::new(), Vec::new());
-        let needed = (self.buffered + len).saturating_sub(self.limit);
+        let needed = (self.buffered + len).saturating_sub(self.size.limit);
         let (mut freed, mut count) = (0, 0);
         for (_, candidate) in candidates {
             if freed >= needed && self.has_slots(count) {

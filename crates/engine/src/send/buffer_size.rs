@@ -14,17 +14,19 @@ use crate::config::Config;
 use crate::path::{Path, Paths};
 use crate::time::Duration;
 
-/// The bounds of the send buffer.
+/// The size of the send buffer, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BufferSize {
     least: usize,
     most: usize,
+    /// As large as it is now.
+    pub(super) limit: usize,
 }
 
 impl BufferSize {
     pub(super) fn new(config: &Config) -> Self {
         let least = config.send_buffer as usize;
-        Self { least, most: least.max(config.send_buffer_max as usize) }
+        Self { least, most: least.max(config.send_buffer_max as usize), limit: least }
     }
 
     /// As large as it may get.
@@ -44,7 +46,7 @@ impl Sender {
         if self.size.least < self.size.most {
             let slowest = paths.iter().filter_map(|path| path.rtt().smoothed()).max();
             let windows = paths.iter().map(|path| stretched(path, slowest.unwrap_or_default()));
-            self.limit = self.size.fitting(windows.fold(0, usize::saturating_add));
+            self.size.limit = self.size.fitting(windows.fold(0, usize::saturating_add));
         }
     }
 }

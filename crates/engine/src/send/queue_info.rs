@@ -21,7 +21,7 @@ impl Sender {
             }
         };
         SenderQueueInfo {
-            limit: self.limit(),
+            limit: self.size.limit,
             queued: self.buffered,
             streams: self.queue.streams().map(info).collect(),
         }

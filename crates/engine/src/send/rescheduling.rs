@@ -29,7 +29,7 @@ impl Sender {
             return None;
         }
         let waiting = path.flight().booked().saturating_sub(path.in_flight());
-        let limit = self.limit.min(self.window.rwnd() + self.outstanding());
+        let limit = self.size.limit.min(self.window.rwnd() + self.outstanding());
         if waiting * 100 * usable.len().max(1) < limit * percent {
             return None;
         }

@@ -75,7 +75,7 @@ impl Sender {
         if !reneged || self.in_flight > 0 || self.lost > 0 {
             return;
         }
-        let acked = core::mem::replace(&mut self.acked, self.released.clone());
+        let acked = core::mem::replace(&mut self.reported.acked, self.reported.released.clone());
         for tsn in acked.iter().flat_map(crate::ranges::Range::iter) {
             self.lose(tsn, paths, Loss::TimedOut);
         }

@@ -5,9 +5,10 @@ use super::{SackView, Sender};
 use crate::path::congestion::Group;
 use crate::path::flight::dac::Reports;
 use crate::path::{ChunkState, Extent, Loss, Path, PathId, PathSet, Paths, SackSummary};
-use crate::ranges::{Range, difference};
+use crate::ranges::{Range, RangeSet, difference};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
+use alloc::vec::Vec;
 
 /// What a SACK has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,8 +21,43 @@ pub(crate) struct SackOutcome {
     pub(crate) acked_paths: PathSet,
     /// Paths that are silent while others are not: they are to be suspected.
     pub(crate) silent_paths: PathSet,
-    /// Send buffer has become free.
-    pub(crate) buffer_freed: bool,
+}
+
+/// What the peer has reported, and scratch for the SACK under work.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    /// TSNs beyond the cumulative one that the peer has reported.
+    pub(super) acked: RangeSet,
+    /// Those among them that the peer has for good (NR-SACK).
+    pub(super) released: RangeSet,
+    /// The last SACK may have left out what is beyond, for lack of room.
+    pub(super) horizon: Option<Tsn64>,
+    /// The blocks of the SACK, the non-renegable ones, and what they newly tell.
+    blocks: Vec<Range>,
+    nr_blocks: Vec<Range>,
+    /// How many blocks are not among these, being what `acked` and `released` begin with.
+    known: (usize, usize),
+    fresh: Vec<Range>,
+}
+
+impl Reported {
+    pub(super) fn release_memory(&mut self) {
+        self.acked.release_memory();
+        self.released.release_memory();
+        for scratch in [&mut self.blocks, &mut self.nr_blocks, &mut self.fresh] {
+            *scratch = Vec::new();
+        }
+    }
+
+    /// Reads what the blocks tell that was not known; returns the highest TSN that they report.
+    fn read(&mut self, cum: Tsn64, sack: &SackView<'_>) -> Tsn64 {
+        let known = sack.ranges(cum, &self.acked, &mut self.blocks);
+        self.known = (known, sack.nr_ranges(cum, &self.released, &mut self.nr_blocks));
+        let last_known = known.checked_sub(1);
+        let last_known =
+            last_known.and_then(|last| self.acked.get(self.acked.index_beyond(cum) + last));
+        self.blocks.last().copied().or(last_known).map_or(cum, |block| block.end)
+    }
 }
 
 impl Sender {
@@ -47,12 +83,11 @@ impl Sender {
             }
             return Ok(SackOutcome { stale: true, ..SackOutcome::default() });
         }
-        let highest = self.read_blocks(cum, sack);
+        let highest = self.reported.read(cum, sack);
         if highest >= self.outstanding.next_tsn() {
             return Err("acknowledgement of a TSN that was never sent");
         }
-        self.horizon = (!sack.is_complete()).then_some(highest);
-        let buffered = self.buffered;
+        self.reported.horizon = (!sack.is_complete()).then_some(highest);
         self.sack_path = Some(via);
         if let Some(path) = paths.get_mut(via) {
             path.on_sack_received(now);
@@ -89,7 +124,6 @@ impl Sender {
             self.update_window(now, a_rwnd, paths);
         }
         outcome.silent_paths = self.silent_paths(now, paths);
-        outcome.buffer_freed = self.buffered < buffered;
         self.fit_buffer(paths);
         Ok(outcome)
     }
@@ -108,16 +142,6 @@ impl Sender {
         self.handle_sack(now, &SackView::of_shutdown(cum_tsn), via, paths)
     }
 
-    /// Reads what the blocks tell that was not known; returns the highest TSN that they report.
-    fn read_blocks(&mut self, cum: Tsn64, sack: &SackView<'_>) -> Tsn64 {
-        let known = sack.ranges(cum, &self.acked, &mut self.blocks);
-        self.known = (known, sack.nr_ranges(cum, &self.released, &mut self.nr_blocks));
-        let last_known = known.checked_sub(1);
-        let last_known =
-            last_known.and_then(|last| self.acked.get(self.acked.index_beyond(cum) + last));
-        self.blocks.last().copied().or(last_known).map_or(cum, |block| block.end)
-    }
-
     fn take_cumulative(&mut self, now: Instant, cum: Tsn64, via: PathId, paths: &mut Paths) {
         while self.outstanding.cum() < cum {
             let tsn = self.outstanding.cum().next();
@@ -131,8 +155,8 @@ impl Sender {
                 self.release(&chunk, paths);
             }
         }
-        self.acked.remove_up_to(cum);
-        self.released.remove_up_to(cum);
+        self.reported.acked.remove_up_to(cum);
+        self.reported.released.remove_up_to(cum);
     }
 
     /// The chunk is acknowledged for good.
@@ -146,33 +170,37 @@ impl Sender {
 
     /// What the peer will not renege on need not be kept.
     fn take_non_renegable(&mut self, paths: &mut Paths) {
-        let mut fresh = core::mem::take(&mut self.fresh);
+        let mut fresh = core::mem::take(&mut self.reported.fresh);
         fresh.clear();
-        let blocks = self.nr_blocks.iter().copied();
-        difference(blocks, self.released.iter_from(self.known.1), |range| fresh.push(range));
+        let blocks = self.reported.nr_blocks.iter().copied();
+        difference(blocks, self.reported.released.iter_from(self.reported.known.1), |range| {
+            fresh.push(range)
+        });
         for range in &fresh {
             for tsn in range.iter() {
                 if let Some(chunk) = self.outstanding.release(tsn) {
                     self.release(&chunk, paths);
                 }
             }
-            self.released.insert(*range);
+            self.reported.released.insert(*range);
         }
-        self.fresh = fresh;
+        self.reported.fresh = fresh;
     }
 
     fn take_gaps(&mut self, now: Instant, via: PathId, paths: &mut Paths) {
-        let mut fresh = core::mem::take(&mut self.fresh);
+        let mut fresh = core::mem::take(&mut self.reported.fresh);
         fresh.clear();
-        let blocks = self.blocks.iter().copied();
-        difference(blocks, self.acked.iter_from(self.known.0), |range| fresh.push(range));
+        let blocks = self.reported.blocks.iter().copied();
+        difference(blocks, self.reported.acked.iter_from(self.reported.known.0), |range| {
+            fresh.push(range)
+        });
         for range in &fresh {
             for tsn in range.iter() {
                 self.on_acked(now, tsn, via, paths);
             }
-            self.acked.insert(*range);
+            self.reported.acked.insert(*range);
         }
-        self.fresh = fresh;
+        self.reported.fresh = fresh;
     }
 
     /// Chunks that were reported before and are not any more: either the peer threw them away, or
@@ -186,17 +214,17 @@ impl Sender {
         via: PathId,
         paths: &mut Paths,
     ) -> bool {
-        let mut revoked = core::mem::take(&mut self.fresh);
+        let mut revoked = core::mem::take(&mut self.reported.fresh);
         revoked.clear();
-        let acked = self.acked.iter_from(self.known.0);
+        let acked = self.reported.acked.iter_from(self.reported.known.0);
         let reported = acked.take_while(|range| range.start <= highest);
         let reported = reported.map(|range| Range { end: range.end.min(highest), ..range });
-        difference(reported, self.blocks.iter().copied(), |range| revoked.push(range));
+        difference(reported, self.reported.blocks.iter().copied(), |range| revoked.push(range));
         let mut believed = true;
         for tsn in revoked.iter().flat_map(|range| range.iter()) {
             believed &= self.revoke(now, tsn, via, paths);
         }
-        self.fresh = revoked;
+        self.reported.fresh = revoked;
         believed
     }
 
@@ -210,9 +238,9 @@ impl Sender {
         via: PathId,
         paths: &mut Paths,
     ) {
-        let beyond = self.acked.iter_from(self.acked.index_beyond(highest));
+        let beyond = self.reported.acked.iter_from(self.reported.acked.index_beyond(highest));
         let first = |range: &Range| range.start.max(highest.next());
-        let mut revoked = core::mem::take(&mut self.fresh);
+        let mut revoked = core::mem::take(&mut self.reported.fresh);
         revoked.clear();
         revoked.extend(beyond.map(|range| Range { start: first(&range), ..range }));
         for tsn in revoked.iter().flat_map(|range| range.iter()) {
@@ -220,7 +248,7 @@ impl Sender {
                 self.revoke(now, tsn, via, paths);
             }
         }
-        self.fresh = revoked;
+        self.reported.fresh = revoked;
     }
 
     /// Section 6.2.1 rule D iii. Returns false if it is not believed.
@@ -237,7 +265,7 @@ impl Sender {
         let Some(path) = paths.get_mut(chunk.record.path) else { return false };
         self.in_flight += chunk.data_len();
         path.on_reneged(now, tsn, chunk.tracked());
-        self.acked.remove(Range { start: tsn, end: tsn });
+        self.reported.acked.remove(Range { start: tsn, end: tsn });
         true
     }
 
@@ -253,10 +281,12 @@ impl Sender {
             self.attribute(now, tsn, via, paths);
         }
         let chunk = self.outstanding.get_mut(tsn)?;
-        let (from, to) = (chunk.record.from, paths.get(chunk.record.path)?);
-        let in_vain =
-            chunk.record.state == ChunkState::InFlight && to.is_too_early(now, &chunk.record);
-        if let Some(from) = paths.get_mut(from).filter(|_| in_vain) {
+        let record = &chunk.record;
+        let is_repeated = record.state == ChunkState::InFlight && record.transmissions > 1;
+        if is_repeated
+            && paths.get(record.path)?.is_too_early(now, record)
+            && let Some(from) = paths.get_mut(record.from)
+        {
             let repetition = self.repetitions.take(tsn);
             from.on_spurious(tsn, repetition.is_some_and(|it| it.reported));
             from.on_late_delivery(now, repetition.filter(|_| from.id() == via).map(|it| it.sent));

@@ -12,17 +12,16 @@ use super::queue::{SendQueue, Taker};
 use super::reliability::Terms;
 use super::rtx_policy::next_lost;
 use super::rules::Rules;
+use super::sack_processing::Reported;
 use super::spurious::Repetitions;
 use super::window::PeerWindow;
 use crate::config::{Config, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions};
 use crate::path::policy::no_dearer;
 use crate::path::{FastRecovery, Loss, Path, PathId, PathSet, Paths};
-use crate::ranges::{Range, RangeSet};
 use crate::schedule::map::Room;
 use crate::schedule::path::{Demand, PathOrder, PathSelector, by_smallest_srtt, usable};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
-use alloc::vec::Vec;
 use manypath_wire::chunk::{Data, IData, types};
 use manypath_wire::{StreamId, Tsn};
 
@@ -40,20 +39,11 @@ pub(crate) struct Sender {
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
     pub(super) window: PeerWindow,
-    /// TSNs beyond the cumulative one that the peer has reported.
-    pub(super) acked: RangeSet,
-    /// Those among them that the peer has for good (NR-SACK).
-    pub(super) released: RangeSet,
+    pub(super) reported: Reported,
     /// User data in flight on all paths.
     pub(super) in_flight: usize,
     /// User data that is to be sent again.
     pub(super) lost: usize,
-    /// Scratch for a SACK under work: its blocks, the non-renegable ones, and what they newly tell.
-    pub(super) blocks: Vec<Range>,
-    pub(super) nr_blocks: Vec<Range>,
-    /// How many blocks are not among these, being what `acked` and `released` begin with.
-    pub(super) known: (usize, usize),
-    pub(super) fresh: Vec<Range>,
     /// User data accepted and not acknowledged for good.
     pub(super) buffered: usize,
     pub(super) rules: Rules,
@@ -72,8 +62,6 @@ pub(crate) struct Sender {
     selector: PathSelector,
     /// What was sent again lately.
     pub(super) repetitions: Repetitions,
-    /// The last SACK may have left out what is beyond, for lack of room.
-    pub(super) horizon: Option<Tsn64>,
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
     pub(super) multipath: bool,
@@ -83,7 +71,6 @@ pub(crate) struct Sender {
     pub(super) fragment_limit: usize,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
     alternates: bool,
-    pub(super) limit: usize,
     pub(super) size: BufferSize,
     pub(super) outbound_streams: u16,
 }
@@ -103,17 +90,12 @@ impl Sender {
             abandonment: Abandonment::new(config, outstanding.cum()),
             outstanding,
             window: PeerWindow::new(config.experiment.window_probing, peer_rwnd),
-            acked: RangeSet::default(),
-            released: RangeSet::default(),
+            reported: Reported::default(),
             in_flight: 0,
             lost: 0,
             backlog: 0,
             nagle: Nagle::new(config.nagle),
             counts: DataCounts::default(),
-            blocks: Vec::new(),
-            nr_blocks: Vec::new(),
-            known: (0, 0),
-            fresh: Vec::new(),
             buffered: 0,
             rules: Rules::new(config),
             recovery: FastRecovery::default(),
@@ -122,13 +104,11 @@ impl Sender {
             selector: PathSelector::new(config.experiment.path_scheduling),
             copies: Copies::new(config.experiment.path_scheduling, config.redundancy),
             repetitions: Repetitions::default(),
-            horizon: None,
             multipath: config.multipath
                 && config.experiment.path_scheduling != PathScheduling::Primary,
             reserved: 0,
             fragment_limit: limit(config.fragment_limit),
             alternates: !config.multipath,
-            limit: config.send_buffer as usize,
             size: BufferSize::new(config),
             outbound_streams,
         }
@@ -148,11 +128,7 @@ impl Sender {
     pub(crate) fn release_memory(&mut self) {
         self.queue.release_memory();
         self.outstanding.release_memory();
-        self.acked.release_memory();
-        self.released.release_memory();
-        for scratch in [&mut self.blocks, &mut self.nr_blocks, &mut self.fresh] {
-            *scratch = Vec::new();
-        }
+        self.reported.release_memory();
     }
 
     /// Messages are interleaved with this peer. Those that are partly sent may take half of its
@@ -225,18 +201,13 @@ impl Sender {
         if !self.has_slots(0) {
             return 0;
         }
-        self.limit.saturating_sub(self.buffered)
+        self.size.limit.saturating_sub(self.buffered)
     }
 
     /// Whether the bookkeeping of one more message or chunk has room, if `fewer` are held.
     pub(super) fn has_slots(&self, fewer: usize) -> bool {
         let held = self.queue.messages() + self.outstanding.held();
-        held.saturating_sub(fewer) * LEAST_CHARGE < self.limit
-    }
-
-    /// Size of the send buffer in bytes.
-    pub(super) fn limit(&self) -> usize {
-        self.limit
+        held.saturating_sub(fewer) * LEAST_CHARGE < self.size.limit
     }
 
     /// Bytes queued and not yet sent.
@@ -263,7 +234,7 @@ impl Sender {
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
         let (usable, demand) = (self.usable(paths), self.demand());
         self.selector.observe(now, paths, usable, demand);
-        self.queue.replan(now, paths, usable, (self.limit, self.room()));
+        self.queue.replan(now, paths, usable, (self.size.limit, self.room()));
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }
@@ -381,7 +352,7 @@ impl Sender {
         let here = self.outstanding().saturating_sub(self.in_flight + self.lost);
         let there = self.window.most().saturating_sub(self.window.rwnd() + self.in_flight);
         Room {
-            window: self.limit.min(self.window.most()),
+            window: self.size.limit.min(self.window.most()),
             waiting: here.max(there),
             non_renegable: self.non_renegable,
         }
@@ -455,7 +426,7 @@ impl Sender {
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
         let left = (self.queue.bytes() + self.lost).saturating_add(self.backlog);
-        let window = (self.window.rwnd() + self.in_flight).min(self.limit);
+        let window = (self.window.rwnd() + self.in_flight).min(self.size.limit);
         Demand { left, sendable: left.min(self.window.rwnd()), window }
     }
 
@@ -555,7 +526,7 @@ impl Sender {
             path,
             paths,
             usable,
-            Buffers { send: self.limit, receive },
+            Buffers { send: self.size.limit, receive },
         )
     }
 
