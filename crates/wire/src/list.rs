@@ -113,6 +113,10 @@ impl<T: Item> Iterator for ListIter<'_, T> {
         self.range.next().and_then(|index| self.list.get(index))
     }
 
+    fn nth(&mut self, n: usize) -> Option<T> {
+        self.range.nth(n).and_then(|index| self.list.get(index))
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.range.size_hint()
     }

@@ -43,9 +43,9 @@ impl Statistics {
         }
         self.counts.control_received += 1;
         if let Chunk::Sack(sack) = chunk {
-            self.on_sack(sack.gaps.iter().count());
+            self.on_sack(sack.gaps.len());
         } else if let Chunk::NrSack(sack) = chunk {
-            self.on_sack(sack.gaps.iter().count() + sack.nr_gaps.iter().count());
+            self.on_sack(sack.gaps.len() + sack.nr_gaps.len());
         }
     }
 
