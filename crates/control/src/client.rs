@@ -80,36 +80,11 @@ impl ControlClient {
     /// # Errors
     /// [`ControlError::Version`], or [`ControlError::Unexpected`] when it is no welcome.
     pub fn check_welcome(&self, reply: &Reply) -> Result<u64, ControlError> {
-        match reply {
-            Reply::Welcome { version, namespace, .. } if *version == self.version => Ok(*namespace),
-            Reply::Welcome { version, .. } => Err(ControlError::Version { theirs: *version }),
-            Reply::Pending { .. }
-            | Reply::Direct { .. }
-            | Reply::Accepted { .. }
-            | Reply::Failed { .. }
-            | Reply::Plain { .. }
-            | Reply::Changed
-            | Reply::Closed { .. }
-            | Reply::Unreachable { .. }
-            | Reply::Idle { .. }
-            | Reply::Way { .. }
-            | Reply::WayFrom { .. }
-            | Reply::Offered { .. }
-            | Reply::NotOffered { .. }
-            | Reply::Arriving { .. }
-            | Reply::Left { .. }
-            | Reply::Gone { .. }
-            | Reply::Look { .. }
-            | Reply::Resigned
-            | Reply::Traffic(_)
-            | Reply::Watching
-            | Reply::Path(_)
-            | Reply::Reloaded { .. }
-            | Reply::Forgotten { .. }
-            | Reply::Lent { .. }
-            | Reply::Refused { .. }
-            | Reply::StatusPart(_) => Err(ControlError::Unexpected("no welcome")),
-        }
+        let Reply::Welcome { version, namespace, .. } = reply else {
+            return Err(ControlError::Unexpected("no welcome"));
+        };
+        let theirs = *version;
+        if theirs == self.version { Ok(*namespace) } else { Err(ControlError::Version { theirs }) }
     }
 
     /// Sends one request.

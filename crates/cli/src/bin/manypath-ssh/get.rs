@@ -292,6 +292,7 @@ impl Getter<'_> {
         true
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other tags belong to other commands")]
     fn handle(&mut self, answer: Answer<Tag>) -> Result<(), Failure> {
         match answer.tag {
             Tag::Open(number) => self.handle_open(number, answer.session, answer.reply),
@@ -311,16 +312,7 @@ impl Getter<'_> {
                 }
             }
             Tag::Volume => self.handle_volume(answer.session, &answer.reply),
-            Tag::Question
-            | Tag::Ignored
-            | Tag::Left(_)
-            | Tag::Write(..)
-            | Tag::SetAttributes(_)
-            | Tag::Close(_)
-            | Tag::Rename(_)
-            | Tag::Removed(_)
-            | Tag::OpenFolder(_)
-            | Tag::ReadFolder(_) => {}
+            _ => {}
         }
         Ok(())
     }
