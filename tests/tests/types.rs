@@ -22,7 +22,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("engine::Path", 24),
     ("engine::PathCounters", 21),
     ("engine::PathStatus", 39),
-    ("engine::Sender", 31),
+    ("engine::Sender", 24),
     ("lab::DirectionStatus", 24),
     ("shim::Supervisor", 24),
 ];
@@ -31,11 +31,11 @@ const FIELDS: &[(&str, usize)] = &[
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 102),
     ("daemon::Stack", 91),
-    ("engine::Association", 215),
+    ("engine::Association", 165),
     ("engine::Bbr", 78),
     ("engine::Endpoint", 126),
-    ("engine::Path", 201),
-    ("engine::Sender", 172),
+    ("engine::Path", 132),
+    ("engine::Sender", 170),
     ("flow::FlowMux", 87),
     ("shim::Supervisor", 157),
     ("sockets::Sockets", 68),
