@@ -73,8 +73,7 @@ impl Association {
             requests.iter().any(|request| request.removes() && request.address == address)
         };
         let leaves = |path: &crate::path::Path| removed(path.addr().local.ip());
-        let leaving: Vec<_> =
-            self.paths.iter().filter(|p| leaves(p)).map(|path| path.id()).collect();
+        let leaving = self.paths.ids(leaves);
         let mut pending = Vec::new();
         let useless = |path: &crate::path::Path| leaves(path) || path.is_suspended();
         if self.paths.iter().all(useless) {
@@ -167,8 +166,7 @@ impl Addressing<'_> {
     /// The peer does not have `address` any more (rule F13).
     pub(super) fn remove_peer_address(&mut self, cx: &mut Context<'_>, address: IpAddr) {
         self.peer_addresses.retain(|other| *other != address);
-        let leaves = |path: &&crate::path::Path| path.addr().remote.ip() == address;
-        let leaving: Vec<_> = self.paths.iter().filter(leaves).map(|path| path.id()).collect();
+        let leaving = self.paths.ids(|path| path.addr().remote.ip() == address);
         self.remove_paths(&leaving);
         *self.keys_changed = true;
         let change = AddressChange::Removed;

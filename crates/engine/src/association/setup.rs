@@ -287,8 +287,7 @@ impl Association {
         let State::CookieEchoed(echoed) = &self.state else { return };
         let mut t1 = echoed.t1.clone();
         t1.send_again();
-        let carriers = self.paths.iter().filter(|path| path.in_flight() > 0);
-        for id in carriers.map(|path| path.id()).collect::<Vec<_>>() {
+        for id in self.paths.ids(|path| path.in_flight() > 0) {
             self.sender.handle_t3(id, &mut self.paths);
         }
         // What the peer said belongs to the cookie that it has just refused.

@@ -221,10 +221,7 @@ impl Association {
         if self.is_leaving(addr.local.ip()) {
             return Some(self.control_path());
         }
-        let moved = self.paths.iter().find(|path| {
-            path.addr().remote.ip() == addr.remote.ip() && path.addr().local.ip() == addr.local.ip()
-        });
-        let moved = moved.map(|path| path.id());
+        let moved = self.paths.between(addr).first().copied();
         if let Some(other) = moved.and_then(|known| self.addressing().path_of_port(cx, addr, known))
         {
             return Some(other);

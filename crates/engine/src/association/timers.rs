@@ -18,33 +18,35 @@ impl Association {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
         if self.is_renumbering() {
-            return [asconf, self.state.guard()].into_iter().flatten().min();
+            return earliest([asconf, self.state.guard()]);
         }
         let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
         let quiet = self.paths.iter().filter_map(Path::last_arrival).min();
-        let always = [
+        let mut first = earliest([
             self.state.retry().and_then(super::state::Retry::expiry),
             self.state.guard(),
             sacks.and_then(|peer| peer.receiver.acks().deadline()),
             quiet.map(|last| last + QUIET),
             self.measurement_deadline(),
-        ];
-        let while_sending = [
-            self.sender.deadline(&self.paths),
-            self.sender.loss_deadline(&self.paths),
-            self.sender.silence_deadline(&self.paths),
-            self.reconfiguration.deadline(),
-            asconf,
-        ];
-        let of_path = |path: &Path| {
+        ]);
+        if sends {
+            first = earliest([
+                first,
+                self.sender.deadline(&self.paths),
+                self.sender.loss_deadline(&self.paths),
+                self.sender.silence_deadline(&self.paths),
+                self.reconfiguration.deadline(),
+                asconf,
+            ]);
+        }
+        for path in self.paths.iter() {
             let mtu = mtu::deadline(path).filter(|_| probes);
-            [path.flight().t3(), path.pacer().deadline(), path.heartbeat().deadline(), mtu]
-        };
-        let of_paths = self.paths.iter().flat_map(of_path);
-        let timers = always.into_iter().chain(while_sending.into_iter().filter(|_| sends));
-        timers.chain(of_paths).flatten().min()
+            let (pacer, heartbeat) = (path.pacer().deadline(), path.heartbeat().deadline());
+            first = earliest([first, path.flight().t3(), pacer, heartbeat, mtu]);
+        }
+        first
     }
 
     /// Handles every timer that has expired.
@@ -132,4 +134,11 @@ impl Association {
         let path = self.paths.get(self.control_path());
         path.map_or(Duration::ZERO, |path| path.rtt().rto())
     }
+}
+
+fn earliest<const N: usize>(timers: [Option<Instant>; N]) -> Option<Instant> {
+    timers.into_iter().fold(None, |first, timer| match (first, timer) {
+        (Some(first), Some(timer)) => Some(first.min(timer)),
+        (first, timer) => first.or(timer),
+    })
 }

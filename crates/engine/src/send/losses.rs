@@ -46,11 +46,11 @@ impl Sender {
             self.on_lost(found.data);
             self.respond(found, self.recovery.is_active(), path, &group);
         }
-        let silent =
-            |path: &&Path| path.flight().loss_timer().is_none() && due(self.probe_at(path));
-        let silent: alloc::vec::Vec<_> =
-            paths.iter().filter(silent).map(|path| path.id()).collect();
-        silent.into_iter().for_each(|id| self.probe_tail(now, id, paths));
+        let is_silent =
+            |path: &Path| path.flight().loss_timer().is_none() && due(self.probe_at(path));
+        for id in paths.ids(is_silent) {
+            self.probe_tail(now, id, paths);
+        }
     }
 
     /// By what losses are found now.
