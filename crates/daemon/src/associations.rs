@@ -56,6 +56,8 @@ impl Stack {
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::Authentication { .. }
+            | Event::KeysWanted
+            | Event::RekeyDue
             | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
                 crate::uplinks::on_address_answer(

@@ -100,6 +100,14 @@ pub enum Event {
         /// Number of the key.
         key: u16,
     },
+    /// Both ends have agreed on key management (draft-ietf-tsvwg-sctp-dtls-chunk section 5.1): it can begin, and
+    /// begins anew if it had begun. The end that connects hears it before [`Event::Connected`], so that the
+    /// first message travels with the COOKIE ECHO.
+    KeysWanted,
+    /// The keys of the association should be replaced: half of what the cipher suite allows is used, or as much
+    /// as any key should protect. Said once for each key for sending
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk section 10.2).
+    RekeyDue,
     /// The peer has answered a request to add, remove or prefer one of our addresses (RFC 5061).
     LocalAddress {
         /// The address.

@@ -327,7 +327,7 @@ counters! {
     /// Packets cut off at their second AUTH chunk (RFC 4895 section 5.1).
     repeated_auth,
     /// Packets dropped because they had to be protected by a DTLS chunk and were not
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2).
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2), or held user data although keys for it were there.
     unprotected_packets,
     /// Packets dropped because a DTLS chunk was not alone in them.
     bundled_records,

@@ -74,6 +74,8 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::AssociationReset { .. }
         | Event::StreamsAdded { .. }
         | Event::Authentication { .. }
+        | Event::KeysWanted
+        | Event::RekeyDue
         | Event::SenderDry
         | Event::LocalAddress { .. }
         | Event::PathPolicy { .. }

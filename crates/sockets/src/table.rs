@@ -325,6 +325,8 @@ fn notifications(
         }
         Event::Readable
         | Event::Writable
+        | Event::KeysWanted
+        | Event::RekeyDue
         | Event::LocalAddress { .. }
         | Event::PathPolicy { .. }
         | Event::Closed(_) => return Vec::new(),

@@ -3,12 +3,17 @@
 
 use super::authentication::Security;
 use super::context::Context;
+use super::cookie::Cookie;
+use super::restart::{CookieAction, judge};
 use super::tcb::Association;
-use crate::protection::{KeyAgreement, KeyOffer, KeyUse, Keys, OpenError, ProtectionError, agree};
+use crate::event::{AssociationId, Event};
+use crate::protection::{
+    KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyUse, Keys, OpenError, ProtectionError, agree,
+};
 use crate::status::Counters;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use manypath_wire::chunk::{Chunk, Dtls, types};
+use manypath_wire::chunk::{Chunk, Dtls, FragmentPlace, types};
 use manypath_wire::packet::Packet;
 
 /// Records that are left for the end of an association when its key is nearly used up.
@@ -21,7 +26,11 @@ pub(crate) struct Protection {
     own: KeyOffer,
     /// None until the peer has spoken, or if nothing could be agreed on.
     agreement: Option<KeyAgreement>,
+    /// The user knows that key management can begin.
+    announced: bool,
     pub(super) keys: Keys,
+    /// User messages came before there was a key to receive with.
+    exposed: bool,
     /// Packets without protection are dropped.
     required: bool,
     /// Memory in which records are opened.
@@ -32,12 +41,31 @@ impl Protection {
     /// Nothing is known of the peer.
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
         let (keys, opened) = (Keys::default(), Vec::new());
-        Box::new(Self { own, agreement: None, keys, required: false, opened })
+        let (announced, exposed, required) = (false, false, false);
+        Box::new(Self { own, agreement: None, announced, keys, exposed, required, opened })
+    }
+
+    /// What the peer has said does not hold any more.
+    pub(super) fn revoke(&mut self) {
+        self.agreement = None;
     }
 
     /// The keys, to be changed.
     pub(crate) fn keys_mut(&mut self) -> &mut Keys {
         &mut self.keys
+    }
+
+    /// Whether a packet without protection is processed. With a key for receiving the peer has no reason to
+    /// send user messages but those of key management without it, so others are somebody else's.
+    fn takes_plain(&mut self, packet: &Packet<'_>) -> bool {
+        if self.required {
+            return false;
+        }
+        let mut chunks = packet.chunks().map_while(Result::ok);
+        let has_data = chunks.any(|chunk| is_user_data(&chunk));
+        let is_taken = !has_data || !self.keys.are_receiving();
+        self.exposed |= has_data && is_taken;
+        is_taken
     }
 
     /// Drops what comes without protection from now on.
@@ -47,6 +75,18 @@ impl Protection {
         }
         self.required = true;
         Ok(())
+    }
+}
+
+/// Whether a chunk holds anything but a message of key management. Those are small: a part behind the first,
+/// of which it cannot be told, is none.
+fn is_user_data(chunk: &Chunk<'_>) -> bool {
+    if let Chunk::Data(data) = chunk {
+        data.ppid != KEY_MANAGEMENT
+    } else if let Chunk::IData(data) = chunk {
+        data.place != FragmentPlace::First(KEY_MANAGEMENT)
+    } else {
+        false
     }
 }
 
@@ -92,13 +132,22 @@ impl Security {
 
     /// Our INIT ACK said `own`: that of the cookie from which the association is made anew.
     pub(super) fn adopt_key_offer(&mut self, own: Option<KeyOffer>) {
-        self.protection = own.map(Protection::new);
+        let announced = self.protection.as_ref().is_some_and(|before| before.announced);
+        self.protection =
+            own.map(|own| Box::new(Protection { announced, ..*Protection::new(own) }));
     }
 
     /// The peer's INIT or INIT ACK said `peer`.
-    pub(super) fn agree_on_keys(&mut self, peer: Option<&KeyOffer>) {
-        if let Some(protection) = &mut self.protection {
-            protection.agreement = agree(Some(&protection.own), peer).ok();
+    pub(super) fn agree_on_keys(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: AssociationId,
+        peer: Option<&KeyOffer>,
+    ) {
+        let Some(protection) = &mut self.protection else { return };
+        protection.agreement = agree(Some(&protection.own), peer).ok();
+        if protection.agreement.is_some() && !core::mem::replace(&mut protection.announced, true) {
+            cx.emit(id, Event::KeysWanted);
         }
     }
 
@@ -112,13 +161,6 @@ impl Security {
         self.protection.as_ref().is_some_and(|protection| protection.required)
     }
 
-    /// Whether the peer may restart by a COOKIE ECHO without protection. With keys it would have to know
-    /// those for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped"
-    /// (draft section 5.4).
-    pub(crate) fn takes_plain_cookies(&self) -> bool {
-        self.protection.as_ref().is_none_or(|it| !it.required && !it.keys.is_any())
-    }
-
     /// Whether the key for sending is so much used that only the end of the association may use it.
     pub(super) fn is_key_used_up(&self) -> bool {
         let sealing = self.protection.as_ref().and_then(|protection| protection.keys.sealing());
@@ -128,7 +170,7 @@ impl Security {
     /// What keys were used for.
     pub(crate) fn key_use(&self) -> Option<KeyUse> {
         let protection = self.protection.as_ref().filter(|it| it.agreement.is_some())?;
-        Some(protection.keys.usage(protection.required))
+        Some(protection.keys.usage(protection.exposed, protection.required))
     }
 }
 
@@ -147,7 +189,9 @@ impl Association {
             return process(self, cx, packet, false);
         };
         let dtls = match kind(&packet) {
-            Kind::Plain if !protection.required => return process(self, cx, packet, false),
+            Kind::Plain if protection.takes_plain(&packet) => {
+                return process(self, cx, packet, false);
+            }
             Kind::Plain => {
                 cx.counters.unprotected_packets += 1;
                 return;
@@ -174,6 +218,17 @@ impl Association {
         if let Some(protection) = &mut self.security.protection {
             protection.opened = memory;
         }
+    }
+
+    /// Whether a COOKIE ECHO may come without protection. With keys a peer that restarts would have to know those
+    /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
+    /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet.
+    pub(crate) fn takes_plain_cookie(&self, cookie: &Cookie) -> bool {
+        let action =
+            || judge(cookie, self.handshake.local_tag, self.peer_tag(), self.handshake.tie);
+        let repeated = || action() == CookieAction::Duplicate;
+        let protection = self.security.protection.as_ref();
+        protection.is_none_or(|it| !it.required && (!it.keys.is_any() || repeated()))
     }
 
     /// What protects the packets of an association that is established, if that was agreed on.

@@ -178,6 +178,8 @@ impl Association {
         self.paths.supervise_like(&before.paths);
         let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
         self.security.adopt_offer(cx, own);
+        // Key management begins anew, too.
+        self.security.protection = None;
         self.security.adopt_key_offer(cookie.keys);
         self.learn_peer(cx, cookie.peer, told);
         self.sample_cookie(cx, cookie.created, via);

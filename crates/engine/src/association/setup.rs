@@ -54,7 +54,7 @@ impl Association {
             unreachable: Vec::new(),
         });
         let sender = Sender::new(cx.config, local_tsn, 0, cx.config.streams);
-        let own = (Offer::own(cx.config, cx.rng), KeyOffer::own(cx.config, cx.rng));
+        let own = (Offer::own(cx.config, cx.rng), KeyOffer::of_init(cx.config, cx.rng));
         let mut association = Self::new(cx, id, ports, (local_tag, local_tsn), first, sender, own);
         association.handshake.initiated = true;
         let peer_addresses = alloc::vec![first.remote.ip()];
@@ -293,7 +293,7 @@ impl Association {
         // What the peer said belongs to the cookie that it has just refused.
         self.peer = None;
         self.keys_changed = true;
-        self.security.agree_on_keys(None);
+        self.security.protection.iter_mut().for_each(|protection| protection.revoke());
         self.security.agree_on_authentication(None);
         self.leave_room_for_auth();
         self.addresses = None;
@@ -365,7 +365,7 @@ impl Association {
             receiver.interleave();
             self.sender.interleave();
         }
-        self.security.agree_on_keys(announcement.keys.as_ref());
+        self.security.agree_on_keys(cx, self.id, announcement.keys.as_ref());
         let protected = self.security.key_agreement().is_some();
         let auth = announcement.auth.as_ref().filter(|_| !protected);
         self.security.agree_on_authentication(auth);

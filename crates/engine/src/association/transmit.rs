@@ -10,6 +10,7 @@ use super::state::State;
 use super::tcb::Association;
 use crate::config::SackPath;
 use crate::ecn::Ecn;
+use crate::event::Event;
 use crate::path::{Path, PathId, Rank};
 use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Transmit};
@@ -53,6 +54,9 @@ impl Association {
         batch.clear();
         if self.security.is_key_used_up() {
             return None;
+        }
+        if self.security.protection.as_mut().is_some_and(|it| it.keys_mut().take_rekey()) {
+            cx.emit(self.id, Event::RekeyDue);
         }
         self.abandon_overdue(cx);
         self.addressing().regulate(cx);

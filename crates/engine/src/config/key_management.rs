@@ -23,7 +23,7 @@ named! {
         Client = "client",
         /// Server.
         Server = "server",
-        /// Whatever the peer is not.
+        /// Whatever the peer is not. If that can be either, too, the end that connects is the client.
         Either = "either",
     }
 }

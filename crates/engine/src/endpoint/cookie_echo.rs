@@ -34,7 +34,7 @@ impl Endpoint {
             return;
         };
         let known = self.association_of(addr, &cookie, header);
-        let refuses = |association: &Association| !association.security.takes_plain_cookies();
+        let refuses = |association: &Association| !association.takes_plain_cookie(&cookie);
         if known.and_then(|id| self.registry.get(id)).is_some_and(refuses) {
             self.counters.unprotected_packets += 1;
             return;

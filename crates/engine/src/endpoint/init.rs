@@ -187,7 +187,7 @@ impl Endpoint {
         let (tag, initial_tsn) = (self.fresh_tag(), Tsn(self.rng.next_u32()));
         let config = parameters.unwrap_or(&self.config);
         let auth = Offer::own(config, &mut self.rng);
-        Identity { tag, initial_tsn, auth, keys: KeyOffer::own(config, &mut self.rng) }
+        Identity { tag, initial_tsn, auth, keys: KeyOffer::of_init_ack(config, &mut self.rng) }
     }
 
     /// A tag that no association has, nor had of late: its cookie would be refused.

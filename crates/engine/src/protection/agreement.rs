@@ -22,7 +22,7 @@ pub struct KeyAgreement {
     /// Our role.
     pub role: KeyRole,
     /// The client's DTLS Key Management parameter as it was sent, without padding. Keys must be derived
-    /// from both, so that nobody can have changed them on the way (draft section 9.3).
+    /// from both, so that nobody can have changed them on the way (draft section 10.3).
     pub client_parameter: Vec<u8>,
     /// The server's.
     pub server_parameter: Vec<u8>,

@@ -43,6 +43,8 @@ pub struct KeyUse {
     pub sealing: Option<(u64, u64, u64)>,
     /// The keys for receiving, the oldest first.
     pub opening: Vec<EpochUse>,
+    /// Whether user messages came before there was a key for receiving: they may be anybody's.
+    pub exposed: bool,
     /// Whether packets without protection are dropped.
     pub required: bool,
 }
@@ -65,6 +67,8 @@ pub(crate) struct Keys {
     opening: Vec<OpeningKey>,
     /// The last epoch that was ever received.
     last_opening: Option<u64>,
+    /// The user knows that keys should be replaced.
+    rekey_announced: bool,
 }
 
 impl Keys {
@@ -76,6 +80,7 @@ impl Keys {
     ) -> Result<(), ProtectionError> {
         check_epoch(epoch, self.sealing.as_ref().map(SealingKey::epoch))?;
         self.sealing = Some(SealingKey::new(epoch, key));
+        self.rekey_announced = false;
         Ok(())
     }
 
@@ -115,6 +120,21 @@ impl Keys {
         key.ok_or(OpenError::UnknownEpoch)?.open(record)
     }
 
+    /// Whether keys should be replaced: true once for each key for sending.
+    pub(crate) fn take_rekey(&mut self) -> bool {
+        let aged = |key: &SealingKey| {
+            key.is_aged() || self.opening.last().is_some_and(OpeningKey::is_aged)
+        };
+        let due = !self.rekey_announced && self.sealing.as_ref().is_some_and(aged);
+        self.rekey_announced |= due;
+        due
+    }
+
+    /// Whether anything is received protected.
+    pub(crate) fn are_receiving(&self) -> bool {
+        !self.opening.is_empty()
+    }
+
     /// Whether there is any key.
     pub(crate) fn is_any(&self) -> bool {
         self.sealing.is_some() || self.last_opening.is_some()
@@ -126,14 +146,14 @@ impl Keys {
     }
 
     /// What they were used for.
-    pub(crate) fn usage(&self, required: bool) -> KeyUse {
+    pub(crate) fn usage(&self, exposed: bool, required: bool) -> KeyUse {
         let sealing = self.sealing.as_ref().map(|key| (key.epoch(), key.sealed(), key.left()));
         let of = |key: &OpeningKey| EpochUse {
             epoch: key.epoch(),
             opened: key.opened(),
             failures: key.failures(),
         };
-        KeyUse { sealing, opening: self.opening.iter().map(of).collect(), required }
+        KeyUse { sealing, opening: self.opening.iter().map(of).collect(), exposed, required }
     }
 }
 

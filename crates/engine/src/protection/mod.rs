@@ -38,6 +38,7 @@ mod open;
 mod replay;
 mod seal;
 
+use manypath_wire::Ppid;
 use manypath_wire::chunk::Dtls;
 
 pub(crate) use agreement::{Incompatible, agree};
@@ -56,12 +57,18 @@ pub const RECORD_TRAILER_LEN: usize = Dtls::RECORD_TRAILER_LEN;
 /// The epoch of the first keys of an association (draft section 3.1).
 pub const FIRST_EPOCH: u64 = 3;
 
+/// PPID of the messages of key management (draft section 9.5).
+pub const KEY_MANAGEMENT: Ppid = Ppid(4242);
+
 /// The fixed bits of the first byte: no connection ID, 16-bit sequence number, no length.
 const FIXED: u8 = 0b0010_1000;
 /// Two bits of the epoch.
 const EPOCH_BITS: u8 = 0b11;
 /// Content type `application_data`.
 const APPLICATION_DATA: u8 = 23;
+/// Records after which a key should be replaced at the latest: about 100 GB in packets of 1500 bytes, as
+/// draft-westerlund-tsvwg-sctp-dtls-handshake recommends (section 6.2.3).
+const MAX_RECORDS: u64 = 1 << 26;
 /// The last sequence number of an epoch (RFC 9147 section 4.2.1).
 const MAX_SEQUENCE: u64 = (1 << 48) - 1;
 

@@ -9,6 +9,10 @@ use manypath_wire::parameter::{KeyManagement, Parameter, ParameterWriter};
 /// Most identifiers that are taken from a peer. With more of them it is as if it had none: keys are
 /// derived from the whole list, and the cookie would have to hold it.
 pub(crate) const MAX_METHODS: usize = 16;
+/// Set in the tie breaker of an INIT ACK and not in that of an INIT, so that the end that connects is the
+/// client if both can be either: its first message can travel with the COOKIE ECHO. With two INITs that
+/// cross, the other bits decide.
+const ANSWERS: u32 = 1 << 31;
 /// Room for a parameter with that many.
 const MAX_LEN: usize = 4 + 4 + 1 + MAX_METHODS + 3;
 
@@ -24,10 +28,16 @@ pub(crate) struct KeyOffer {
 }
 
 impl KeyOffer {
-    /// What an endpoint offers, if it is to protect anything.
-    pub(crate) fn own(config: &Config, rng: &mut Rng) -> Option<Self> {
+    /// What an endpoint offers in its INIT if it is to protect anything.
+    pub(crate) fn of_init(config: &Config, rng: &mut Rng) -> Option<Self> {
         let wanted = config.key_management.as_ref()?;
-        Some(Self::with_tie_breaker(wanted, rng.next_u32()))
+        Some(Self::with_tie_breaker(wanted, rng.next_u32() & !ANSWERS))
+    }
+
+    /// The same in an INIT ACK that answers an INIT of the peer's.
+    pub(crate) fn of_init_ack(config: &Config, rng: &mut Rng) -> Option<Self> {
+        let wanted = config.key_management.as_ref()?;
+        Some(Self::with_tie_breaker(wanted, rng.next_u32() | ANSWERS))
     }
 
     /// The same with this tie breaker.

@@ -2,7 +2,8 @@
 
 use super::replay::ReplayWindow;
 use super::{
-    APPLICATION_DATA, RECORD_HEADER_LEN, RECORD_TRAILER_LEN, RecordKey, TAG_LEN, first_byte,
+    APPLICATION_DATA, MAX_RECORDS, RECORD_HEADER_LEN, RECORD_TRAILER_LEN, RecordKey, TAG_LEN,
+    first_byte,
 };
 
 /// Why a record was not opened.
@@ -49,6 +50,12 @@ impl OpeningKey {
     /// Records that were not authentic.
     pub fn failures(&self) -> u64 {
         self.failures
+    }
+
+    /// Whether so much was received with it that it should be replaced.
+    pub(super) fn is_aged(&self) -> bool {
+        let limits = self.key.cipher().limits();
+        self.opened >= MAX_RECORDS.min(limits.sealed / 2) || self.failures >= limits.failures / 2
     }
 
     /// Whether a record may have been sealed in its epoch.

@@ -1,6 +1,8 @@
 //! Records that are sent.
 
-use super::{APPLICATION_DATA, MAX_SEQUENCE, RECORD_HEADER_LEN, RecordKey, TAG_LEN, first_byte};
+use super::{
+    APPLICATION_DATA, MAX_RECORDS, MAX_SEQUENCE, RECORD_HEADER_LEN, RecordKey, TAG_LEN, first_byte,
+};
 
 /// The key may protect no more records: it takes the keys of another epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,11 @@ impl SealingKey {
     /// Records that it may still seal.
     pub fn left(&self) -> u64 {
         self.key.cipher().limits().sealed.min(MAX_SEQUENCE).saturating_sub(self.next)
+    }
+
+    /// Whether so much was sent with it that it should be replaced.
+    pub(super) fn is_aged(&self) -> bool {
+        self.next >= MAX_RECORDS.min(self.left())
     }
 
     /// Makes a record of `record` in place: room for the header, the chunks, room for content type and

@@ -174,6 +174,8 @@ impl Transfer {
             | Event::Undelivered { .. }
             | Event::PeerError { .. }
             | Event::Authentication { .. }
+            | Event::KeysWanted
+            | Event::RekeyDue
             | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PathPolicy { .. }

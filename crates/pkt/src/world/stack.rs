@@ -124,6 +124,8 @@ impl Link {
             Event::Readable
             | Event::Writable
             | Event::SenderDry
+            | Event::KeysWanted
+            | Event::RekeyDue
             | Event::LocalAddress { .. }
             | Event::PathPolicy { .. }
             | Event::PeerAddress { .. } => {}

@@ -141,6 +141,8 @@ impl Side {
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
+            | Event::KeysWanted
+            | Event::RekeyDue
             | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PathPolicy { .. }

@@ -86,6 +86,9 @@ pub(crate) struct Pair {
     pub(crate) recorded: Vec<(Side, PathAddr, Vec<u8>)>,
     /// Every run of packets that an endpoint handed out.
     pub(crate) runs: Vec<Transmit>,
+    /// How many events the users of both ends have handled, if there are any: an endpoint transmits when its user
+    /// has handled all, and has taken what was received.
+    pub(crate) handled: Option<[usize; 2]>,
     /// The last packet that did not arrive.
     pub(crate) last_lost: Option<Vec<u8>>,
     flying: BTreeMap<(Instant, u64), Flying>,
@@ -222,6 +225,7 @@ impl Pair {
             runs: Vec::new(),
             record: false,
             recorded: Vec::new(),
+            handled: None,
             last_lost: None,
             flying: BTreeMap::new(),
             drops: Vec::new(),
@@ -359,9 +363,15 @@ impl Pair {
     pub(crate) fn drain(&mut self) {
         for side in [Side::A, Side::Z] {
             self.drain_events(side);
-            while self.transmit(side) {}
+            while !self.waits_for_user(side) && self.transmit(side) {}
             self.drain_events(side);
         }
+    }
+
+    fn waits_for_user(&mut self, side: Side) -> bool {
+        let Some(handled) = self.handled.map(|of| of[side as usize]) else { return false };
+        let node = self.node(side);
+        node.events.len() > handled || !node.received.is_empty()
     }
 
     fn drain_events(&mut self, side: Side) {

@@ -1,7 +1,7 @@
 //! What is agreed on in the handshake (draft section 5.1).
 
 use super::{loose, offering, types_of};
-use crate::pair::{Pair, Side, config, millis};
+use crate::pair::{Pair, Side, config, endpoint, millis};
 use manypath_engine::protection::{KeyRole, ProtectionError};
 use manypath_engine::{AssociationId, CloseReason, Config, Event, KeyManagement, KeyRoles};
 use manypath_wire::chunk::{Chunk, types};
@@ -69,6 +69,20 @@ fn both_ends_agree_on_method_and_roles_and_know_what_was_said() {
     assert_eq!(Some(&of_a.server_parameter), said(&pair, Side::Z).0.as_ref());
     assert_eq!(of_a.client_parameter, of_z.client_parameter);
     assert_eq!(of_a.server_parameter, of_z.server_parameter);
+}
+
+#[test]
+fn the_end_that_connects_is_the_client_if_both_can_be_either() {
+    for seed in 0..20 {
+        let mut pair = Pair::with(1, config(Side::A), config(Side::Z));
+        for side in [Side::A, Side::Z] {
+            let offering = offering(side, loose());
+            pair.node(side).endpoint = endpoint(side, 1, offering, seed + 100 * side as u8);
+        }
+        let id = pair.connect();
+        pair.drive(millis(500));
+        assert_eq!(pair.a.endpoint.key_agreement(id).unwrap().role, KeyRole::Client);
+    }
 }
 
 #[test]
