@@ -8,6 +8,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("engine", &["wire"]),
     ("aead", &["engine"]),
+    ("keys", &["engine", "aead"]),
     ("window", &[]),
     ("flow", &["engine", "window"]),
     ("netlink", &[]),
@@ -44,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const ALLOWED_FOR_TESTS: &[(&str, &[&str])] = &[
     ("engine", &["aead"]),
     ("aead", &["wire"]),
+    ("keys", &["wire"]),
     ("net", &["flow", "lab"]),
     ("sim", &["wire"]),
     ("daemon", &["wire"]),
