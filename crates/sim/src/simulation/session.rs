@@ -113,6 +113,10 @@ impl<'a> Session<'a> {
             connections.work(&mut self.network, self.associations, &mut self.ledgers);
         }
         self.run_sources();
+        if self.is_done() {
+            // What comes later, such as the last SACK, belongs to no application.
+            return;
+        }
         let limit = self.next_timer().map_or(self.end, |at| at.min(self.end));
         self.network.world.step(limit);
     }

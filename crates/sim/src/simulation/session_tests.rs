@@ -49,6 +49,23 @@ fn with_it_each_stream_gets_its_share_and_at_most_a_message_more() {
     assert_eq!(first_fill(3, true, 8_712), [2, 2, 2]);
 }
 
+/// The way back takes longer than the period of the looks, so that they come before the last SACK.
+#[test]
+fn a_file_takes_as_long_however_often_the_run_is_looked_at() {
+    for app in ["kind = \"file\"", "kind = \"connection\""] {
+        let text = format!(
+            "[[path]]\nrate = \"10mbit\"\ndelay = \"20ms\"\nback = {{ delay = \"150ms\" }}\n[[app]]\n{app}\nbytes = 100000\n"
+        );
+        let scenario = scenario(&text, &[]);
+        let took = |period| {
+            let series = Some(manypath_engine::Duration::from_millis(period));
+            let outcome = super::run(&scenario, 1, RunOptions { series, ..RunOptions::default() });
+            outcome.figure("duration_s").unwrap()
+        };
+        assert_eq!([7, 50].map(took), [took(1000); 2], "{app}");
+    }
+}
+
 /// Tells applications only what is unsent.
 struct BlindToFlight<'a>(SimulatedDesk<'a>);
 
