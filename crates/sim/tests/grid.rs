@@ -192,3 +192,25 @@ fn a_slow_first_path_does_not_hold_up_a_download() {
     assert!(middle < 0.9, "{ratios:?}");
     assert!(ratios.iter().all(|ratio| *ratio < 1.1), "{ratios:?}");
 }
+
+/// Pairs whose second path is much the slower one, and loses packets.
+#[test]
+fn the_end_of_a_download_does_not_wait_for_a_slow_path() {
+    let mut rng = Rng::new(31);
+    let mut ratios = Vec::new();
+    for _ in 0..16 {
+        let (mut fast, mut slow) = (Path::draw(&mut rng), Path::draw(&mut rng));
+        (fast.delay, fast.loss) = (2 + rng.below(20), 0);
+        (slow.delay, slow.loss) = (150 + rng.below(150), 200);
+        let paths = [fast, slow];
+        let bytes = size(&[fast], 2.0);
+        let [both, alone] = [&paths[..], &paths[..1]]
+            .map(|paths| transfer(paths, DOWNLOAD, bytes).figure("duration_s").unwrap());
+        println!("{both:.2} s, {alone:.2} s over the fast path alone: {paths:?}");
+        ratios.push(both / alone);
+    }
+    let middle = median(ratios.clone());
+    let most = ratios.iter().copied().fold(0.0, f64::max);
+    println!("median {middle:.3}, at most {most:.2} of the time of the fast path alone");
+    assert!(middle < 1.0 && most < 1.05, "{middle} {most} {ratios:?}");
+}

@@ -185,6 +185,7 @@ impl Association {
         if !self.state.sends_data() {
             return None;
         }
+        self.sender.relieve_slow_paths(cx.now, &mut self.paths);
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
             let open = |path: &Path| !path.is_suspended() && cx.is_open(&path.addr());
             let open = self.paths.get(id).is_some_and(open);

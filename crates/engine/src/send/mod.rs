@@ -5,7 +5,7 @@
 //! passed them. `sack_processing` turns a SACK into facts per path (acknowledged, missing) and lets
 //! congestion control, round-trip times and timers draw their conclusions; `retransmit` marks what
 //! is lost, `losses` finds it by time, `rtx_policy` chooses the path that repeats it, and `spurious`
-//! finds out what was sent again for nothing. `window` is the peer's receive window. Messages that are
+//! finds out what was sent again for nothing; `tail` lets a fast path help slow ones at the end. `window` is the peer's receive window. Messages that are
 //! not worth any more effort are given up by `abandon`; `forward` tells the peer not to wait for them.
 //! `parts` takes messages that the user gives in parts.
 //!
@@ -43,6 +43,7 @@ mod sender;
 mod silence;
 mod spurious;
 mod stream;
+mod tail;
 mod undelivered;
 mod wanted;
 mod window;

@@ -10,6 +10,7 @@ use crate::config::SplitFastRetransmit;
 use crate::path::{Path, PathId};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
+use alloc::vec::Vec;
 
 /// By what losses are found.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +78,17 @@ impl Flight {
         let orders = [&self.originals, &self.retransmissions];
         let latest = orders.into_iter().filter_map(|order| order.latest(&is_live));
         latest.max_by_key(|sent| sent.number).map(|sent| sent.tsn)
+    }
+
+    /// What was sent last, as far as `is_late` holds. `is_live`: whether a transmission is under way.
+    pub(crate) fn late(
+        &mut self,
+        is_live: impl Fn(Sent) -> bool,
+        is_late: impl Fn(Sent) -> bool,
+    ) -> Vec<Sent> {
+        let mut late = self.originals.late(&is_live, &is_late);
+        late.extend(self.retransmissions.late(&is_live, &is_late));
+        late
     }
 
     /// When losses must be looked for because chunks will have had their time.

@@ -13,6 +13,7 @@
 use super::Reach;
 use crate::tsn::Tsn64;
 use alloc::collections::{VecDeque, vec_deque};
+use alloc::vec::Vec;
 
 /// One transmission of a chunk on a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +80,26 @@ impl SentOrder {
     /// The latest transmission for which `is_live` holds.
     pub(crate) fn latest(&self, is_live: impl Fn(Sent) -> bool) -> Option<Sent> {
         self.queue.iter().rev().copied().find(|sent| is_live(*sent))
+    }
+
+    /// The latest transmissions for which `is_live` holds, back to the first for which `is_late` does not. What is over
+    /// among them is forgotten.
+    pub(crate) fn late(
+        &mut self,
+        is_live: impl Fn(Sent) -> bool,
+        is_late: impl Fn(Sent) -> bool,
+    ) -> Vec<Sent> {
+        let mut late = Vec::new();
+        while let Some(&sent) = self.queue.back() {
+            let live = is_live(sent);
+            if live && !is_late(sent) {
+                break;
+            }
+            self.queue.pop_back();
+            late.extend(live.then_some(sent));
+        }
+        self.queue.extend(late.iter().rev());
+        late
     }
 
     /// The highest TSN among them, over or not.

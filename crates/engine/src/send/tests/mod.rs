@@ -1,5 +1,5 @@
 //! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`, `nr_sack`,
-//! `buffer_split`, `cmt`, `copies`, `partial`, `rack`), and together with the receiver over a network with
+//! `buffer_split`, `cmt`, `copies`, `partial`, `rack`, `tail`), and together with the receiver over a network with
 //! random faults (`model`).
 
 mod buffer_split;
@@ -11,6 +11,7 @@ mod model;
 mod nr_sack;
 mod partial;
 mod rack;
+mod tail;
 mod timers;
 mod wanted;
 mod window;

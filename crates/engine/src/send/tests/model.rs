@@ -236,6 +236,7 @@ impl Model {
             if self.sender.is_drained() {
                 break;
             }
+            self.sender.relieve_slow_paths(self.now, &mut self.paths);
             let order: Vec<PathId> = self.sender.path_order(self.now, &self.paths).collect();
             order.into_iter().for_each(|id| {
                 while self.sender.has_data_for(self.now, id, &self.paths) {
