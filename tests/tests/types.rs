@@ -31,11 +31,11 @@ const FIELDS: &[(&str, usize)] = &[
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 102),
     ("daemon::Stack", 91),
-    ("engine::Association", 165),
+    ("engine::Association", 166),
     ("engine::Bbr", 78),
     ("engine::Endpoint", 126),
     ("engine::Path", 132),
-    ("engine::Sender", 170),
+    ("engine::Sender", 174),
     ("flow::FlowMux", 87),
     ("shim::Supervisor", 157),
     ("sockets::Sockets", 68),
