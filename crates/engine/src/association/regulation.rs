@@ -15,7 +15,7 @@ impl Addressing<'_> {
         let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
         if let Some(address) = address.filter(|_| self.addresses.is_some()) {
             let change = AddressChange::MadePrimary;
-            // What cannot be asked for now is told by HEARTBEAT all the same.
+            // What cannot be asked for now is still told by HEARTBEAT.
             let _told_otherwise = self.change_address(cx, change, address).is_err();
         }
     }

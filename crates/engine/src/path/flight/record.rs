@@ -49,7 +49,7 @@ pub(crate) struct ChunkRecord {
     pub(crate) transmissions: u32,
     /// Whether it was sent on more than one path.
     pub(crate) moved: bool,
-    /// Whether it was sent again because it held others up.
+    /// Whether it was sent again because it held others up, or was to be because a slow path carried it at the end.
     pub(crate) rescheduled: bool,
     /// Whether it was ever repeated because of T3-rtx.
     pub(crate) timed_out: bool,
