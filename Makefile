@@ -22,7 +22,7 @@ build: ## Build the command and its libraries into target/release
 demo: ## Measure scp and curl over two emulated paths, beside TCP and kernel MPTCP
 	@scripts/setup build demo
 	$(CARGO) build --release --locked -p manypath-cli
-	target/release/manypath demo
+	$${CARGO_TARGET_DIR:-target}/release/manypath demo
 
 check: ## Check format, lints, links of the pages and unit tests: minutes, without root, and nothing is installed
 	$(CARGO) fmt --all --check
