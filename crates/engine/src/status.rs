@@ -329,6 +329,9 @@ counters! {
     /// Packets dropped because they had to be protected by a DTLS chunk and were not
     /// (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2), or held user data although keys for it were there.
     unprotected_packets,
+    /// How often a packet without protection said that the peer of a protected association does not know it any more:
+    /// the peer was asked under the keys, and the association ended only if it stayed silent.
+    doubted_peers,
     /// Packets dropped because a DTLS chunk was not alone in them.
     bundled_records,
     /// Packets dropped because their record was too short or of another form.

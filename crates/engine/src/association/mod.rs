@@ -37,6 +37,7 @@ pub(crate) mod control;
 pub(crate) mod cookie;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod cookie_model;
+pub(crate) mod doubt;
 mod ecn;
 mod fault;
 mod heartbeat;

@@ -4,7 +4,8 @@
 use super::authentication::Security;
 use super::context::Context;
 use super::cookie::Cookie;
-use super::restart::{CookieAction, judge};
+use super::doubt::{Doubt, is_abort};
+use super::restart::CookieAction;
 use super::tcb::Association;
 use crate::event::{AssociationId, Event};
 use crate::protection::{
@@ -33,6 +34,8 @@ pub(crate) struct Protection {
     exposed: bool,
     /// Packets without protection are dropped.
     required: bool,
+    /// Somebody has said that the peer has lost the association, and it has not answered since.
+    doubt: Option<Doubt>,
     /// Memory in which records are opened.
     opened: Vec<u8>,
 }
@@ -42,7 +45,8 @@ impl Protection {
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
         let (keys, opened) = (Keys::default(), Vec::new());
         let (announced, exposed, required) = (false, false, false);
-        Box::new(Self { own, agreement: None, announced, keys, exposed, required, opened })
+        let (agreement, doubt) = (None, None);
+        Box::new(Self { own, agreement, announced, keys, exposed, required, doubt, opened })
     }
 
     /// What the peer has said does not hold any more.
@@ -161,6 +165,16 @@ impl Security {
         self.protection.as_ref().is_some_and(|protection| protection.required)
     }
 
+    /// Whether the peer is asked if it still knows the association.
+    pub(super) fn doubt(&self) -> Option<Doubt> {
+        self.protection.as_ref()?.doubt
+    }
+
+    /// The peer was asked, for which there must be keys.
+    pub(super) fn set_doubt(&mut self, doubt: Doubt) {
+        self.protection.iter_mut().for_each(|protection| protection.doubt = Some(doubt));
+    }
+
     /// Whether the key for sending is so much used that only the end of the association may use it.
     pub(super) fn is_key_used_up(&self) -> bool {
         let sealing = self.protection.as_ref().and_then(|protection| protection.keys.sealing());
@@ -194,6 +208,9 @@ impl Association {
             }
             Kind::Plain => {
                 cx.counters.unprotected_packets += 1;
+                if is_abort(packet, false) {
+                    self.doubt_peer(cx);
+                }
                 return;
             }
             Kind::Bundled => {
@@ -211,6 +228,7 @@ impl Association {
         memory.extend_from_slice(dtls.record);
         match protection.keys.open(&mut memory) {
             Ok(chunks) => {
+                protection.doubt = None;
                 process(self, cx, Packet::from_record(packet.header(), chunks), true);
             }
             Err(error) => error.count(cx.counters),
@@ -224,9 +242,7 @@ impl Association {
     /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
     /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet.
     pub(crate) fn takes_plain_cookie(&self, cookie: &Cookie) -> bool {
-        let action =
-            || judge(cookie, self.handshake.local_tag, self.peer_tag(), self.handshake.tie);
-        let repeated = || action() == CookieAction::Duplicate;
+        let repeated = || self.judge(cookie) == CookieAction::Duplicate;
         let protection = self.security.protection.as_ref();
         protection.is_none_or(|it| !it.required && (!it.keys.is_any() || repeated()))
     }

@@ -110,6 +110,11 @@ impl Association {
         }
     }
 
+    /// What a valid cookie means for this association.
+    pub(super) fn judge(&self, cookie: &Cookie) -> CookieAction {
+        judge(cookie, self.handshake.local_tag, self.peer_tag(), self.handshake.tie)
+    }
+
     /// A COOKIE ECHO with a valid cookie arrived over `addr` in a packet for this association.
     /// Whether the rest of the packet is to be processed.
     pub(crate) fn handle_cookie_echo(
@@ -122,7 +127,7 @@ impl Association {
             cx.counters.unknown_addresses += 1;
             return false;
         }
-        match judge(&cookie, self.handshake.local_tag, self.peer_tag(), self.handshake.tie) {
+        match self.judge(&cookie) {
             CookieAction::Restart if self.repeat_shutdown_ack() => {
                 self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);
                 return false;

@@ -30,6 +30,7 @@ impl Association {
             sacks.and_then(|peer| peer.receiver.acks().deadline()),
             quiet.map(|last| last + QUIET),
             self.measurement_deadline(),
+            self.security.doubt().map(|doubt| doubt.until),
         ]);
         if sends {
             first = earliest([
@@ -77,6 +78,7 @@ impl Association {
         self.retry_reconfiguration(cx);
         self.retry_asconf(cx);
         self.handle_retry(cx);
+        self.handle_doubt(cx);
     }
 
     /// T3-rtx. In COOKIE-ECHOED its data leaves only with the next COOKIE ECHO, whose own timer

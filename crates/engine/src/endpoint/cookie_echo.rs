@@ -34,10 +34,12 @@ impl Endpoint {
             return;
         };
         let known = self.association_of(addr, &cookie, header);
-        let refuses = |association: &Association| !association.takes_plain_cookie(&cookie);
-        if known.and_then(|id| self.registry.get(id)).is_some_and(refuses) {
+        let refuses = |id: &AssociationId| {
+            self.registry.get(*id).is_some_and(|known| !known.takes_plain_cookie(&cookie))
+        };
+        if let Some(id) = known.filter(refuses) {
             self.counters.unprotected_packets += 1;
-            return;
+            return self.with(now, id, |association, cx| association.doubt_restart(cx, &cookie));
         }
         let authenticity = match self.authenticate_cookie(known, &cookie, auth) {
             Ok(authenticity) => authenticity,

@@ -3,6 +3,8 @@
 use super::Endpoint;
 use super::api::context;
 use super::demux::answer_header;
+use crate::association::Association;
+use crate::association::doubt::is_abort;
 use crate::path::PathAddr;
 use crate::time::Instant;
 use manypath_wire::cause::{Cause, Causes};
@@ -30,6 +32,9 @@ impl Endpoint {
         let setting_up = association.state.is_setting_up();
         if association.security.requires_protection() && reflected {
             self.counters.unprotected_packets += 1;
+            if is_abort(packet, true) {
+                self.with(now, id, Association::doubt_peer);
+            }
             return;
         }
         for chunk in packet.chunks().map_while(Result::ok) {

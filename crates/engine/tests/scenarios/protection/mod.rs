@@ -1,6 +1,7 @@
 //! Packets protected by DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk).
 
 mod addresses;
+mod doubt;
 mod hostile;
 mod keys;
 mod setup;

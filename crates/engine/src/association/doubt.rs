@@ -1,0 +1,68 @@
+//! A peer that may have lost a protected association: it has restarted, and has no keys for that. What it says then
+//! (ABORT, or a cookie of a new association) is not protected, so anybody may have said it. The peer is asked
+//! under the keys, and only its silence ends the association: whoever forges such a packet gains nothing as long as the
+//! peer answers.
+
+use super::context::Context;
+use super::cookie::Cookie;
+use super::restart::CookieAction;
+use super::tcb::Association;
+use crate::event::CloseReason;
+use crate::time::Instant;
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::Packet;
+
+/// How often the peer is asked, each time over all paths.
+const QUESTIONS: u32 = 3;
+
+/// The peer was asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    asked: u32,
+    /// Time for an answer.
+    pub(super) until: Instant,
+}
+
+/// Whether the packet says that its sender ends the association.
+pub(crate) fn is_abort(packet: Packet<'_>, tag_reflected: bool) -> bool {
+    let mut chunks = packet.chunks().map_while(Result::ok);
+    chunks.any(|chunk| matches!(chunk, Chunk::Abort(abort) if abort.tag_reflected == tag_reflected))
+}
+
+impl Association {
+    /// A packet without protection said that the peer does not know the association any more.
+    pub(crate) fn doubt_peer(&mut self, cx: &mut Context<'_>) {
+        if self.state.sends_heartbeats() && self.security.doubt().is_none() {
+            cx.counters.doubted_peers += 1;
+            self.ask_peer(cx, 1);
+        }
+    }
+
+    /// The peer has sent back a cookie without protection, which is not taken.
+    pub(crate) fn doubt_restart(&mut self, cx: &mut Context<'_>, cookie: &Cookie) {
+        if self.judge(cookie) == CookieAction::Restart {
+            self.doubt_peer(cx);
+        }
+    }
+
+    /// Asks again when nothing has come for an RTO, or ends the association.
+    pub(super) fn handle_doubt(&mut self, cx: &mut Context<'_>) {
+        match self.security.doubt().filter(|doubt| doubt.until <= cx.now) {
+            Some(doubt) if doubt.asked < QUESTIONS => self.ask_peer(cx, doubt.asked + 1),
+            Some(_) => self.give_up(cx, CloseReason::PeerAborted(None)),
+            None => {}
+        }
+    }
+
+    fn ask_peer(&mut self, cx: &Context<'_>, asked: u32) {
+        let mut rto = self.control_rto();
+        for path in self.paths.iter_mut().filter(|path| path.is_confirmed() && !path.is_suspended())
+        {
+            path.heartbeat_mut().probe_now();
+            if path.is_active() {
+                rto = rto.max(path.rtt().rto());
+            }
+        }
+        self.security.set_doubt(Doubt { asked, until: cx.now + rto });
+    }
+}
