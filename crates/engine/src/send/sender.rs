@@ -299,7 +299,8 @@ impl Sender {
         }
         let usable = self.usable(paths);
         // Copies that are under way may fill its window; its T3-rtx sees to them.
-        let prober = self.prober(paths, usable).filter(|path| path.in_flight() == 0)?;
+        let probes = |path: &&Path| path.in_flight() == 0 && !path.is_suspended();
+        let prober = self.prober(paths, usable).filter(probes)?;
         let len =
             self.queue.next_len(Taker::alone(prober.id(), usable), self.fragment_size(paths))?;
         // Pacing may hold the probe back, and so may the path.

@@ -78,6 +78,24 @@ fn a_reader_that_stops_stops_the_sender_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_closed_window_is_not_probed_while_the_only_link_is_down() {
+    let small = Config { receive_buffer: 20_000, ..config(Side::Z) };
+    let (mut pair, a, _) = Pair::established_with(1, config(Side::A), small);
+    pair.z.reads = false;
+    for number in 0..100_u8 {
+        pair.send(Side::A, a, 0, &[number; 1000]);
+    }
+    // Before the first probe.
+    pair.drive(millis(200));
+    pair.a.endpoint.suspend_local_address(pair.now, crate::pair::address(Side::A, 1).ip());
+    pair.now = pair.now + Duration::from_secs(600);
+    pair.a.endpoint.handle_timeout(pair.now);
+    pair.drain();
+    let next = pair.a.endpoint.poll_timeout();
+    assert!(next.is_none_or(|at| at > pair.now), "a timer that never ends: {next:?}");
+}
+
+#[test]
 fn a_full_send_buffer_refuses_and_tells_when_there_is_room() {
     let small = Config { send_buffer: 10_000, ..config(Side::A) };
     let (mut pair, a, _) = Pair::established_with(1, small, config(Side::Z));
