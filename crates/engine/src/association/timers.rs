@@ -16,11 +16,13 @@ use manypath_wire::cause::Cause;
 impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
+        let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
+        // No ASCONF is sent once a SHUTDOWN was.
+        let changes = self.addresses.as_ref().filter(|_| sends);
+        let asconf = changes.and_then(|changes| changes.deadline());
         if self.is_renumbering() {
             return earliest([asconf, self.state.guard()]);
         }
-        let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
         let quiet = self.paths.iter().filter_map(Path::last_arrival).min();
