@@ -354,7 +354,7 @@ impl Association {
         announcement: Announcement,
         told: Option<u8>,
     ) {
-        self.end_partial_delivery(cx);
+        self.end_partial_delivery(cx, true);
         let inbound = announcement.outbound_streams.min(cx.config.max_inbound_streams());
         let outbound = announcement.inbound_streams.min(cx.config.streams);
         let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);

@@ -189,7 +189,8 @@ impl Association {
     pub(super) fn close(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
         if !self.state.is_closed() {
             self.state = State::Closed;
-            self.end_partial_delivery(cx);
+            // Who aborts reads no more.
+            self.end_partial_delivery(cx, reason != CloseReason::LocalAbort);
             self.announce_undelivered(cx);
             cx.emit(self.id, Event::Closed(reason));
         }

@@ -58,10 +58,10 @@ impl Association {
         }
     }
 
-    /// Nothing more of messages will come that the user gets in parts.
-    pub(super) fn end_partial_delivery(&mut self, cx: &mut Context<'_>) {
+    /// Nothing more of messages will come that the user gets in parts. Perhaps what has come `stays_readable`.
+    pub(super) fn end_partial_delivery(&mut self, cx: &mut Context<'_>, stays_readable: bool) {
         if let Some(peer) = &mut self.peer {
-            peer.receiver.end_partial_delivery();
+            peer.receiver.end_partial_delivery(stays_readable);
         }
         self.announce_aborted_parts(cx);
     }

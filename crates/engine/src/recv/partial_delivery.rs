@@ -12,7 +12,7 @@ use super::receiver::Receiver;
 use crate::config::Config;
 use crate::event::{Message, PartialMessage};
 use crate::tsn::Tsn64;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// Of the buffer, what a part of a message that was begun is worth waiting for.
@@ -74,10 +74,11 @@ impl Receiver {
         core::mem::take(&mut self.partial.aborted)
     }
 
-    /// Nothing arrives any more: of messages that are not complete nothing is left to be read.
-    pub(crate) fn end_partial_delivery(&mut self) {
+    /// Nothing arrives any more: of messages that are not complete nothing is left to be read. The others stay readable,
+    /// or nobody wants to read them any more.
+    pub(crate) fn end_partial_delivery(&mut self, stays_readable: bool) {
         self.partial.over = true;
-        let ended = self.reassembly.ended();
+        let ended = if stays_readable { self.reassembly.ended() } else { BTreeSet::new() };
         let is_cut_off = |tsn: u32| !ended.contains(&tsn);
         let Dropped { bytes, chunks } =
             self.reassembly.drop_parts(|message| is_cut_off(message.tsn.0));

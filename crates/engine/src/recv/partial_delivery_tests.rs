@@ -207,10 +207,10 @@ fn what_is_complete_when_the_association_ends_is_read_to_its_last_part() {
             }
         }
         // Once before anything was read, once in the middle.
-        receiver.end_partial_delivery();
+        receiver.end_partial_delivery(true);
         let first = receiver.read().map(|part| (part.payload.len(), part.more));
         assert_eq!(first, Some((2000, true)), "interleaved: {interleaved}");
-        receiver.end_partial_delivery();
+        receiver.end_partial_delivery(true);
         assert_eq!(receiver.take_aborted_parts(), []);
         assert_eq!(read(&mut receiver), [(2000, true), (1000, false)]);
         assert_eq!((receiver.queued(), receiver.recount()), (0, (0, 0)));
@@ -270,7 +270,7 @@ fn the_end_of_the_association_leaves_no_parts() {
     (3..=4).for_each(|tsn| take(&mut receiver, &part(tsn, false)));
     let whole = Data { stream: StreamId(2), begin: true, unordered: true, ..part(6, true) };
     take(&mut receiver, &whole);
-    receiver.end_partial_delivery();
+    receiver.end_partial_delivery(true);
     assert_eq!(receiver.take_aborted_parts().len(), 1);
     assert_eq!(read(&mut receiver), [(1000, false)]);
 }
