@@ -1,26 +1,27 @@
 //! The limits of one mux, with their defaults.
 
 use crate::INITIAL_CREDIT;
-use manypath_window::WindowConfig;
+use manypath_window::{Budget, WindowConfig};
 
 /// Limits of one [`FlowMux`](crate::FlowMux).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowConfig {
-    /// Window of a flow when it begins, in bytes; at least [`INITIAL_CREDIT`].
+    /// Window of a flow that begins while less than a sixteenth of the memory is promised, in bytes; later ones begin with a quarter
+    /// of it. At least [`INITIAL_CREDIT`].
     pub first_window: u32,
     /// Largest window of a flow, in bytes, if memory has room for it. 256 MiB carry 7 Gbit/s over 300 ms.
     pub max_window: u32,
     /// Memory promised to all peers' writers together, in bytes, if the mux has a budget of its own
     /// ([`FlowMux::new`](crate::FlowMux::new)): the sum of all windows never
     /// exceeds it. Windows grow only within three quarters, the rest is kept for new flows. 160 MiB
-    /// have room for `max_flows` at once: 480 with the first window and 640 with [`INITIAL_CREDIT`].
+    /// have room for `max_flows` at once: 450 that begin with the first window or a quarter of it, and 640 with [`INITIAL_CREDIT`].
     pub receive_budget: u64,
     /// Bytes that `write` takes and holds for one flow.
     pub send_buffer: usize,
     /// Bytes that `write` holds for all flows together, beyond a small floor that each flow always
     /// has, so that flows that cannot send never keep the others from it.
     pub send_budget: usize,
-    /// As many flows begin with the first window; the others with [`INITIAL_CREDIT`], so that memory for many is left.
+    /// As many flows begin with more than [`INITIAL_CREDIT`], so that memory for many is left.
     pub first_windows: usize,
     /// Most flows opened here, and most flows opened by the peer, at a time.
     pub max_flows: usize,
@@ -29,7 +30,7 @@ pub struct FlowConfig {
 impl Default for FlowConfig {
     fn default() -> Self {
         Self {
-            first_window: 256 << 10,
+            first_window: 1 << 20,
             max_window: 256 << 20,
             receive_budget: 160 << 20,
             send_buffer: 256 << 10,
@@ -47,10 +48,12 @@ impl FlowConfig {
         Self { first_window, max_window: self.max_window.max(first_window), ..self }
     }
 
-    /// What the window of a flow is like.
-    pub(crate) fn window(&self) -> WindowConfig {
+    /// What the window of a flow is like that begins now.
+    pub(crate) fn window(&self, budget: &Budget) -> WindowConfig {
+        let plenty = budget.promised() < budget.limit() / 16;
+        let first = if plenty { self.first_window } else { self.first_window / 4 };
         WindowConfig {
-            first: self.first_window.into(),
+            first: first.into(),
             least: INITIAL_CREDIT.into(),
             cap: self.max_window.into(),
             ..WindowConfig::default()

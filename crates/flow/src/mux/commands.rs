@@ -40,7 +40,8 @@ impl FlowMux {
         let stream = self.lanes.free_stream().ok_or(OpenError::NoStream)?;
         let key = LaneKey { opener: Opener::Us, stream };
         let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
-        let Some(mut window) = Window::open_least(self.config.window(), &self.budget) else {
+        let Some(mut window) = Window::open_least(self.config.window(&self.budget), &self.budget)
+        else {
             self.reclaim();
             return Err(OpenError::NoMemory);
         };
