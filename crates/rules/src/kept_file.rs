@@ -109,10 +109,48 @@ impl KeptFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // Nor can one that lies in a folder of somebody else be meant for the caller.
             Err(_) if OPENER.get().is_none() && !self.path.exists() => Ok(None),
-            text => {
-                text.map(Some).map_err(|error| KeptFileError { path: self.path.clone(), error })
-            }
+            text => text.map(Some).map_err(|error| self.failed(error)),
         }
+    }
+
+    /// The text of a file that holds a secret, if it is there. It is read only where nobody but root and the caller
+    /// owns it or may open it.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read`]; when others own the file or may open it.
+    pub fn read_secret(&self) -> Result<Option<String>, KeptFileError> {
+        let open = OPENER.get().copied().unwrap_or(open_kept_file);
+        let checked = |file| location::check_secret(&file).map(|()| file);
+        match open(&self.path).and_then(checked).and_then(location::read_all) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => text.map(Some).map_err(|error| self.failed(error)),
+        }
+    }
+
+    /// The text of a file that holds a secret, which `make` makes if there is no such file. Only its owner may open the
+    /// new file. Of two callers, one makes it, and both get the same.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read_secret`] and [`KeptFile::edit`]; what `make` says. A file that is there is never written.
+    pub fn read_or_make_secret(
+        &self,
+        make: impl FnOnce() -> io::Result<String>,
+    ) -> Result<String, KeptFileError> {
+        if let Some(text) = self.read_secret()? {
+            return Ok(text);
+        }
+        let location = Location::for_writing(&self.path).map_err(|error| self.failed(error))?;
+        let _lock = location.lock().map_err(|error| self.failed(error))?;
+        if let Some(text) = self.read_secret()? {
+            return Ok(text);
+        }
+        let text = make().map_err(|error| self.failed(error))?;
+        let made = location.replace_with_mode(&text, self.synced, 0o600);
+        made.map(|()| text).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> KeptFileError {
+        KeptFileError { path: self.path.clone(), error }
     }
 
     /// Replaces its text by what `edit` makes of it; two callers never lose each other's change, and
@@ -126,7 +164,7 @@ impl KeptFile {
         &self,
         edit: impl FnOnce(String) -> Result<(String, T), E>,
     ) -> Result<T, E> {
-        let failed = |error| KeptFileError { path: self.path.clone(), error };
+        let failed = |error| self.failed(error);
         let location = Location::for_writing(&self.path).map_err(failed)?;
         let _lock = location.lock().map_err(failed)?;
         let (text, result) = edit(self.read()?)?;

@@ -104,13 +104,18 @@ impl Location {
     /// # Errors
     /// As the operating system says.
     pub(crate) fn replace(&self, text: &str, synced: bool) -> io::Result<()> {
+        self.replace_with_mode(text, synced, 0o644)
+    }
+
+    /// As [`Location::replace`], with the mode that a file gets which is not there yet.
+    pub(crate) fn replace_with_mode(&self, text: &str, synced: bool, mode: u32) -> io::Result<()> {
         let old = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let mode = match old {
             Ok(old) if FileType::from_raw_mode(old.st_mode) != FileType::RegularFile => {
                 return Err(not_a_file());
             }
             Ok(old) => old.st_mode & 0o777,
-            Err(_) => 0o644,
+            Err(_) => mode,
         };
         let new = self.beside("new");
         match rustix::fs::unlinkat(&self.folder, &new, AtFlags::empty()) {
@@ -252,6 +257,19 @@ impl Walk {
         let target = rustix::fs::readlinkat(link, "", Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()).into())
     }
+}
+
+/// Whether nobody but root and the caller can have written or read a file.
+pub(crate) fn check_secret(file: &File) -> io::Result<()> {
+    let about = file.metadata()?;
+    if !is_trusted(about.uid()) {
+        return Err(foreign("the file", about.uid(), "a secret that others know is not used"));
+    }
+    if about.mode() & 0o077 != 0 {
+        let text = "others may open this secret: `chmod 600` it if nobody has, else remove it";
+        return Err(io::Error::other(text));
+    }
+    Ok(())
 }
 
 pub(crate) fn read_all(file: File) -> io::Result<String> {

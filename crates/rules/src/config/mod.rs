@@ -231,6 +231,14 @@ impl Layers {
     }
 }
 
+/// The folder of the caller's configuration: `/etc/manypath` for root, and `$XDG_CONFIG_HOME/manypath` or
+/// `~/.config/manypath` for others.
+#[must_use]
+pub fn configuration_folder() -> PathBuf {
+    let users = || user_folder().filter(|_| !is_root());
+    users().unwrap_or_else(|| "/etc/manypath".into())
+}
+
 /// `$XDG_CONFIG_HOME/manypath`, or `~/.config/manypath`.
 fn user_folder() -> Option<PathBuf> {
     let config = value_of("XDG_CONFIG_HOME").map(PathBuf::from);
