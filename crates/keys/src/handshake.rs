@@ -259,7 +259,7 @@ mod tests {
     use manypath_engine::protection::KeyRole;
 
     fn identity() -> Identity {
-        Identity::from_pkcs8(&Identity::generate().unwrap()).unwrap()
+        Identity::from_private(&Identity::generate().unwrap()).unwrap()
     }
 
     /// What `from` has to say reaches `to`.

@@ -24,7 +24,7 @@ mod identity;
 mod management;
 
 pub use failure::Failure;
-pub use identity::{BadKey, Identity, PublicKey};
+pub use identity::{BadKey, BadPublicKey, Identity, PublicKey, SSH_PREFIX};
 pub use management::{KeyManagement, Step};
 
 /// Our DTLS Key Management Identifier, from the range for "First Come, First Served"; not registered.

@@ -27,7 +27,7 @@ impl End {
 }
 
 pub(crate) fn identity() -> Identity {
-    Identity::from_pkcs8(&Identity::generate().unwrap()).unwrap()
+    Identity::from_private(&Identity::generate().unwrap()).unwrap()
 }
 
 /// Offers protection, and does without where the peer has none.
