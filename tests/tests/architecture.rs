@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sim", &["engine", "flow", "window"]),
     ("lab", &["sim", "engine", "netlink"]),
     ("rules", &[]),
+    ("trust", &["keys", "rules"]),
     ("control", &[]),
     ("sandbox", &[]),
     ("daemon", &["net", "engine", "window", "flow", "rules", "control", "sandbox"]),
@@ -33,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cli",
         &[
             "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "gate",
-            "shim", "cgroup", "window", "ssh", "bench", "sandbox",
+            "shim", "cgroup", "window", "ssh", "bench", "sandbox", "keys", "trust",
         ],
     ),
     ("tests", &[]),

@@ -1,0 +1,7 @@
+//! Files of keys, also such that others have written.
+mod common;
+mod files;
+mod fingerprints;
+mod formats;
+mod ssh;
+mod verdicts;
