@@ -6,6 +6,7 @@ use crate::commands::config::{ConfigArgs, ReloadArgs, SysctlArgs};
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::key::args::KeyArgs;
 use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
 use crate::commands::preload::PreloadArgs;
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     #[command(alias = "peers")]
     Cache(CacheArgs),
+    Key(KeyArgs),
     Status(StatusArgs),
     Doctor(DoctorArgs),
     #[command(hide = true)]

@@ -1,5 +1,6 @@
 //! An error for a person: what went wrong and what to do about it.
 
+use manypath_trust::TrustError;
 use std::fmt;
 
 /// What a command ends with when it cannot do its work.
@@ -46,6 +47,12 @@ impl fmt::Display for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
         Self::new(error.to_string())
     }
 }

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Sysctl(args) => commands::config::sysctl(args),
         Command::Reload(args) => commands::config::reload(args),
         Command::Cache(args) => commands::cache::cache(args),
+        Command::Key(args) => commands::key::key(args),
         Command::Status(args) => commands::status::status(args),
         Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Top(args) => commands::status::watch::top(args),

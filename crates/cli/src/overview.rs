@@ -8,7 +8,7 @@ use std::fmt::Write;
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Carry connections", &["run", "serve", "enable", "disable", "gateway"]),
     ("See what happens", &["status", "doctor", "metrics"]),
-    ("Configure", &["path", "rules", "config", "cache"]),
+    ("Configure", &["path", "rules", "config", "cache", "key"]),
 ];
 
 /// The command line, with its commands in groups.

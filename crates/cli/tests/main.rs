@@ -19,6 +19,7 @@ mod ftp;
 mod gateway;
 mod handover;
 mod kernel_sctp;
+mod keys;
 mod live;
 mod logs;
 mod machines;

@@ -12,7 +12,7 @@ use crate::line::{Fault, take_key, words_of};
 use crate::places::Place;
 use crate::store::{Source, Verdict};
 use manypath_keys::PublicKey;
-use manypath_rules::KeptFile;
+use manypath_rules::{KeptFile, KeptFileError};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -204,11 +204,32 @@ impl KnownPeersFile {
     /// # Errors
     /// When it cannot be read or written.
     pub fn change<T>(&self, change: impl FnOnce(&mut KnownPeers) -> T) -> Result<T, TrustError> {
-        self.0.edit(|text| {
+        self.try_change(|peers| Ok(change(peers)))
+    }
+
+    /// As [`Self::change`]. The file stays as it was when `change` fails.
+    ///
+    /// # Errors
+    /// As [`Self::change`]; what `change` says.
+    pub fn try_change<T, E: From<TrustError>>(
+        &self,
+        change: impl FnOnce(&mut KnownPeers) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let changed = self.0.edit(|text| {
             let mut peers = KnownPeers::parse(&text);
-            let result = change(&mut peers);
+            let result = change(&mut peers).map_err(Failed)?;
             Ok((peers.to_string(), result))
-        })
+        });
+        changed.map_err(|Failed(error)| error)
+    }
+}
+
+/// What a change says, or what the operating system does.
+struct Failed<E>(E);
+
+impl<E: From<TrustError>> From<KeptFileError> for Failed<E> {
+    fn from(error: KeptFileError) -> Self {
+        Self(TrustError::from(error).into())
     }
 }
 

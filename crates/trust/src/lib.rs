@@ -29,7 +29,7 @@ pub use error::TrustError;
 pub use fingerprint::{BadFingerprint, Fingerprint};
 pub use identity::{IdentitySource, load_identity, load_or_create_identity};
 pub use known_peers::{KnownPeers, KnownPeersFile};
-pub use line::Fault;
+pub use line::{Fault, parse_key};
 pub use places::{Place, folder};
 pub use secret::{load_secret, new_secret};
 pub use ssh_hosts::SshHosts;

@@ -25,6 +25,14 @@ pub(crate) fn take_key<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<
     word.parse().map_err(|error| format!("\"{word}\" is {error}"))
 }
 
+/// A key, as `manypath key show` or as SSH writes it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_key(text: &str) -> Result<PublicKey, String> {
+    take_key(&mut text.split_whitespace())
+}
+
 /// The words of a line that is no comment.
 pub(crate) fn words_of(line: &str) -> Option<impl Iterator<Item = &str>> {
     let mut words = line.split_whitespace().peekable();

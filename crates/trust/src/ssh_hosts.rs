@@ -58,8 +58,14 @@ impl SshHosts {
     /// Whether the host at this address has the key.
     #[must_use]
     pub fn knows(&self, addr: IpAddr, key: &PublicKey) -> bool {
-        let (addr, mut hosts) = (addr.to_canonical(), self.hosts.iter());
-        !self.is_revoked(key) && hosts.any(|(hosts, of)| of == key && names(hosts, addr))
+        !self.is_revoked(key) && self.keys_of(addr).any(|of| of == *key)
+    }
+
+    /// The keys of an address, also those that are revoked.
+    pub fn keys_of(&self, addr: IpAddr) -> impl Iterator<Item = PublicKey> {
+        let addr = addr.to_canonical();
+        let hosts = self.hosts.iter().filter(move |(hosts, _)| names(hosts, addr));
+        hosts.map(|(_, key)| *key)
     }
 
     /// Whether nobody is to be believed by this key.

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod enable;
 pub(crate) mod gateway;
+pub(crate) mod key;
 pub(crate) mod metrics;
 mod outcome;
 pub(crate) mod path;
