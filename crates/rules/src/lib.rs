@@ -42,7 +42,7 @@ mod rule;
 mod shimrules;
 mod table;
 
-pub use config::{Layer, Layers, Migration, Part, Sources, configuration_folder, migrate};
+pub use config::{Layer, Layers, Migration, Part, Sources, migrate, state_folder};
 pub use document::Document;
 pub use error::RuleError;
 pub use explain::{Explanation, Step};

@@ -1,6 +1,6 @@
 //! Where the files of keys lie.
 
-use manypath_rules::configuration_folder;
+use manypath_rules::state_folder;
 use std::env;
 use std::path::PathBuf;
 
@@ -30,9 +30,9 @@ impl Place {
     }
 }
 
-/// The caller's folder of keys: `$MANYPATH_KEYS`, else that of the configuration.
+/// The caller's folder of keys: `$MANYPATH_KEYS`, else [`state_folder`].
 #[must_use]
 pub fn folder() -> PathBuf {
     let named = env::var_os("MANYPATH_KEYS").filter(|value| !value.is_empty());
-    named.map_or_else(configuration_folder, PathBuf::from)
+    named.map_or_else(state_folder, PathBuf::from)
 }

@@ -60,14 +60,19 @@ impl TrustStore {
     pub fn verdict(&self, addr: IpAddr, key: &PublicKey) -> Verdict {
         let verdict = self.known.verdict(addr, key);
         match (self.only, verdict) {
-            _ if self.ssh.is_revoked(key) => Verdict::Revoked,
-            (_, Verdict::Revoked) => verdict,
+            _ if self.is_revoked(key) => Verdict::Revoked,
             (Some(only), _) if only == *key => Verdict::Known(Source::Secret),
             (Some(known), _) => Verdict::Changed { known },
             (None, Verdict::Known(_)) => verdict,
             (None, _) if self.ssh.knows(addr, key) => Verdict::Known(Source::Ssh),
             (None, _) => verdict,
         }
+    }
+
+    /// Whether nobody is to be believed by this key.
+    #[must_use]
+    pub fn is_revoked(&self, key: &PublicKey) -> bool {
+        self.known.is_revoked(key) || self.ssh.is_revoked(key)
     }
 
     /// Whether a peer at this address may not do without authentication: it was authenticated once, or has the secret.

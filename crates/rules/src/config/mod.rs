@@ -231,12 +231,13 @@ impl Layers {
     }
 }
 
-/// The folder of the caller's configuration: `/etc/manypath` for root, and `$XDG_CONFIG_HOME/manypath` or
-/// `~/.config/manypath` for others.
+/// The caller's folder for what programs write and must not lose: `$XDG_CONFIG_HOME/manypath` or `~/.config/manypath`;
+/// `/var/lib/manypath-root` for root, whose services cannot write to `/etc`. `/var/lib/manypath` belongs to the service,
+/// which does not run as root: root must not write there.
 #[must_use]
-pub fn configuration_folder() -> PathBuf {
-    let users = || user_folder().filter(|_| !is_root());
-    users().unwrap_or_else(|| "/etc/manypath".into())
+pub fn state_folder() -> PathBuf {
+    let users = user_folder().filter(|_| !is_root());
+    users.unwrap_or_else(|| "/var/lib/manypath-root".into())
 }
 
 /// `$XDG_CONFIG_HOME/manypath`, or `~/.config/manypath`.

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// over another channel: as text (that of `ssh-keygen -l`) or as words.
 ///
 /// Stacks use these files where the setting `encrypt` is on. They are identity, known_peers, authorized_peers and secret
-/// in $MANYPATH_KEYS, /etc/manypath (root), or ~/.config/manypath.
+/// in $MANYPATH_KEYS, or ~/.config/manypath; root's in /var/lib/manypath-root.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath key\n  manypath key trust 192.0.2.7 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n  manypath key forget 192.0.2.7"
