@@ -104,12 +104,25 @@ impl KeptFile {
     /// # Errors
     /// As [`KeptFile::read`].
     pub fn read_if_there(&self) -> Result<Option<String>, KeptFileError> {
+        self.read_by(location::read_all)
+    }
+
+    /// Its text; empty when there is no file. What is not UTF-8 becomes U+FFFD: it spoils no other line.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read`], but for text that is not UTF-8.
+    pub fn read_lossy(&self) -> Result<String, KeptFileError> {
+        let bytes = self.read_by(location::read_bytes)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn read_by<T>(&self, read: fn(File) -> io::Result<T>) -> Result<Option<T>, KeptFileError> {
         let open = OPENER.get().copied().unwrap_or(open_kept_file);
-        match open(&self.path).and_then(location::read_all) {
+        match open(&self.path).and_then(read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // Nor can one that lies in a folder of somebody else be meant for the caller.
             Err(_) if OPENER.get().is_none() && !self.path.exists() => Ok(None),
-            text => text.map(Some).map_err(|error| self.failed(error)),
+            read => read.map(Some).map_err(|error| self.failed(error)),
         }
     }
 

@@ -273,11 +273,15 @@ pub(crate) fn check_secret(file: &File) -> io::Result<()> {
 }
 
 pub(crate) fn read_all(file: File) -> io::Result<String> {
-    let mut text = String::new();
-    let size = file.take(MAX_SIZE + 1).read_to_string(&mut text)?;
+    String::from_utf8(read_bytes(file)?).map_err(|_| io::Error::other("not a text in UTF-8"))
+}
+
+pub(crate) fn read_bytes(file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let size = file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     match size as u64 > MAX_SIZE {
         true => Err(io::Error::other("larger than 1 MiB: people did not write this")),
-        false => Ok(text),
+        false => Ok(bytes),
     }
 }
 

@@ -43,7 +43,7 @@ impl AuthorizedPeers {
     /// # Errors
     /// When it cannot be read, or is larger than 1 MiB.
     pub fn load(path: &Path) -> Result<Self, TrustError> {
-        Ok(Self::parse(&KeptFile::named(path.to_owned()).read()?))
+        Ok(Self::parse(&KeptFile::named(path.to_owned()).read_lossy()?))
     }
 
     /// The name of a peer that may come in; empty if it has none.

@@ -195,7 +195,7 @@ impl KnownPeersFile {
     /// # Errors
     /// When it cannot be read, or is larger than 1 MiB.
     pub fn load(&self) -> Result<KnownPeers, TrustError> {
-        Ok(KnownPeers::parse(&self.0.read()?))
+        Ok(KnownPeers::parse(&self.0.read_lossy()?))
     }
 
     /// Changes what it says. Of two processes that do so at once, neither loses the other's change; a reader finds the

@@ -43,7 +43,7 @@ impl SshHosts {
         let user = env::var_os("HOME").filter(|home| !home.is_empty());
         let user = user.map(|home| PathBuf::from(home).join(".ssh/known_hosts"));
         let places = user.into_iter().chain(["/etc/ssh/ssh_known_hosts".into()]);
-        let texts = places.map(|path| KeptFile::named(path).read());
+        let texts = places.map(|path| KeptFile::named(path).read_lossy());
         Ok(Self::parse(&texts.collect::<Result<Vec<_>, _>>()?.join("\n")))
     }
 
@@ -52,7 +52,7 @@ impl SshHosts {
     /// # Errors
     /// When it cannot be read, or is larger than 1 MiB.
     pub fn load(path: &Path) -> Result<Self, TrustError> {
-        Ok(Self::parse(&KeptFile::named(path.to_owned()).read()?))
+        Ok(Self::parse(&KeptFile::named(path.to_owned()).read_lossy()?))
     }
 
     /// Whether the host at this address has the key.

@@ -4,7 +4,8 @@ use crate::common::{Folder, addr, key};
 use manypath_keys::Identity;
 use manypath_rules::KeptFile;
 use manypath_trust::{
-    IdentitySource, KnownPeersFile, load_identity, load_or_create_identity, load_secret, new_secret,
+    AuthorizedPeers, IdentitySource, KnownPeersFile, SshHosts, load_identity,
+    load_or_create_identity, load_secret, new_secret,
 };
 use std::fs::{self, Permissions};
 use std::net::{IpAddr, Ipv4Addr};
@@ -192,6 +193,22 @@ fn processes_at_the_same_time_lose_nothing() {
     }
     let known = KnownPeersFile::named(path).load().unwrap();
     assert_eq!(known.peers().count(), 3 * 20);
+}
+
+#[test]
+fn bytes_that_are_no_text_spoil_one_line_and_are_never_rewritten() {
+    let folder = Folder::new("bytes");
+    let file = KnownPeersFile::named(folder.at("known_peers"));
+    let mut bytes = format!("# M\u{fc}ller\n192.0.2.7 {}\n192.0.2.8 ", key(1)).into_bytes();
+    bytes.extend_from_slice(b"M\xfcller\n");
+    fs::write(file.path(), &bytes).unwrap();
+    let peers = file.load().unwrap();
+    assert!(peers.is_known(addr("192.0.2.7")));
+    assert_eq!(peers.faults().map(|fault| fault.line).collect::<Vec<_>>(), [3]);
+    let error = file.change(|peers| peers.remember(addr("192.0.2.9"), key(1))).unwrap_err();
+    assert!(error.to_string().contains("not a text in UTF-8"), "{error}");
+    assert_eq!(fs::read(file.path()).unwrap(), bytes);
+    assert!(AuthorizedPeers::load(file.path()).is_ok() && SshHosts::load(file.path()).is_ok());
 }
 
 #[test]
