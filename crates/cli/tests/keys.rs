@@ -151,6 +151,27 @@ fn hosts_of_ssh_are_shown() {
 }
 
 #[test]
+fn each_identity_is_shown() {
+    let folder = folder("identities");
+    refused(&folder, &["show", "--identity", "secret"], 1, "make one by `manypath key secret`");
+    ok(&folder, &[]);
+    let own = folder.at("keys/identity");
+    assert_eq!(ok(&folder, &["show", "--identity", &own]), ok(&folder, &["show"]));
+    folder.file("keys/secret", ok(&folder, &["secret"]));
+    let closed = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(folder.at("keys/secret"), closed).expect("its mode");
+    let of_secret = ok(&folder, &["show", "--identity", "secret"]);
+    assert!(of_secret.contains(&folder.at("keys/secret")), "{of_secret}");
+    refused(
+        &folder,
+        &["show", "--identity", "./key"],
+        2,
+        "write own, ssh, secret, or the absolute",
+    );
+    refused(&folder, &["show", "192.0.2.7", "--identity", "own"], 2, "cannot be used with");
+}
+
+#[test]
 fn a_secret_is_new_each_time() {
     let folder = folder("secret");
     let secret = ok(&folder, &["secret"]);

@@ -1,6 +1,7 @@
 //! The command line of `manypath key`.
 
 use clap::{Args, Subcommand};
+use manypath_trust::IdentitySource;
 use std::net::IpAddr;
 
 /// Show and manage the keys by which peers know each other.
@@ -27,11 +28,15 @@ pub(crate) struct KeyArgs {
 pub(crate) enum KeyAction {
     /// Show your key (the default), or the keys of a peer.
     #[command(
-        after_help = "Example:\n  manypath key show\n  manypath key show 192.0.2.7\n  manypath key show 192.0.2.7 --compare SHA256:nRD6qo0UmYRKEZK2N5peJXzlLhLxv+L+dm6rFQZzjas"
+        after_help = "Example:\n  manypath key show\n  sudo manypath key show --identity ssh\n  manypath key show 192.0.2.7\n  manypath key show 192.0.2.7 --compare SHA256:nRD6qo0UmYRKEZK2N5peJXzlLhLxv+L+dm6rFQZzjas"
     )]
     Show {
         /// Address of a peer.
         address: Option<IpAddr>,
+        /// Your key: own (the default), ssh (this host's SSH key), secret (from the shared secret), or the absolute path
+        /// of a private key of OpenSSH.
+        #[arg(long, value_name = "own|ssh|secret|FILE", conflicts_with = "address")]
+        identity: Option<IdentitySource>,
         /// Tell whether this is the fingerprint of a key shown: SHA256:... or its twelve words. The exit status is 1 if
         /// it is not.
         #[arg(long, value_name = "FINGERPRINT")]

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use args::{KeyAction, KeyArgs};
 use manypath_control::counted;
 use manypath_keys::PublicKey;
-use manypath_trust::{KnownPeers, KnownPeersFile, parse_key};
+use manypath_trust::{IdentitySource, KnownPeers, KnownPeersFile, parse_key};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -45,12 +45,13 @@ impl fmt::Display for Subject {
 /// Shows or changes keys.
 pub(crate) fn key(args: &KeyArgs) -> Result<u8, Failure> {
     match &args.action {
-        None => show::own(None, args.json),
-        Some(KeyAction::Show { address: None, compare }) => {
-            show::own(compare.as_deref(), args.json)
-        }
-        Some(KeyAction::Show { address: Some(addr), compare }) => {
+        None => show::own(&IdentitySource::Own, None, args.json),
+        Some(KeyAction::Show { address: Some(addr), identity: _, compare }) => {
             show::peer(*addr, compare.as_deref(), args.json)
+        }
+        Some(KeyAction::Show { address: None, identity, compare }) => {
+            let identity = identity.as_ref().unwrap_or(&IdentitySource::Own);
+            show::own(identity, compare.as_deref(), args.json)
         }
         Some(KeyAction::List) => show::list(args.json),
         Some(KeyAction::Trust { address, key }) => {

@@ -75,9 +75,12 @@ struct Found {
     revoked: bool,
 }
 
-/// The caller's key, which is made if there is none.
-pub(super) fn own(compare: Option<&str>, json: bool) -> Result<u8, Failure> {
-    let source = IdentitySource::Own;
+/// The caller's key; its own is made if there is none.
+pub(super) fn own(
+    source: &IdentitySource,
+    compare: Option<&str>,
+    json: bool,
+) -> Result<u8, Failure> {
     let key = source.load()?.public_key();
     print(None, &[Found { key, file: source.path(), revoked: false }], compare, json)
 }
