@@ -38,6 +38,29 @@ fn a_host_key_is_an_identity() {
     assert_eq!(fingerprint, "SHA256:6g9VDRutpw/i/wP/RhrbvjkO6niHcD5RlNKVxq7QCFI");
 }
 
+/// A damaged file must not quietly make another host of this one.
+#[test]
+fn a_damaged_private_key_is_refused_or_the_same() {
+    let folder = Folder::new("damaged");
+    let path = private(&folder, "ed25519");
+    let good = fs::read(&path).unwrap();
+    let mut refused = 0;
+    for at in 0..good.len() {
+        for byte in [b'A', b'=', b'\n', 0xFF, good[at] ^ 1] {
+            let mut bad = good.clone();
+            bad[at] = byte;
+            fs::write(&path, bad).unwrap();
+            match load_identity(&path) {
+                Ok(identity) => assert_eq!(identity.public_key(), host(), "{byte} at {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+        fs::write(&path, &good[..at]).unwrap();
+        assert!(load_identity(&path).map_or(true, |it| it.public_key() == host()), "cut at {at}");
+    }
+    assert!(refused > 4 * good.len() / 2, "{refused} of {}", 5 * good.len());
+}
+
 #[test]
 fn other_private_keys_are_told() {
     let folder = Folder::new("other-keys");
