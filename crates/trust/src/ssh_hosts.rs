@@ -58,7 +58,9 @@ impl SshHosts {
     /// Whether the host at this address has the key.
     #[must_use]
     pub fn knows(&self, addr: IpAddr, key: &PublicKey) -> bool {
-        !self.is_revoked(key) && self.keys_of(addr).any(|of| of == *key)
+        let (addr, mut hosts) = (addr.to_canonical(), self.hosts.iter());
+        // Hashes are computed for lines with this key alone: a loop asks.
+        !self.is_revoked(key) && hosts.any(|(hosts, of)| of == key && names(hosts, addr))
     }
 
     /// The keys of an address, also those that are revoked.

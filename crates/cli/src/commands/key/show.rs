@@ -127,7 +127,10 @@ fn print(
         print_json(&ShowJson { address, keys: found.iter().map(key).collect(), same })?;
         return Ok(status);
     }
-    for found in found {
+    for (index, found) in found.iter().enumerate() {
+        if index > 0 {
+            println!();
+        }
         let (key, fingerprint) = (found.key, Fingerprint::of(&found.key));
         let revoked = if found.revoked { "  (revoked)" } else { "" };
         println!("key          {key}{revoked}");
