@@ -5,7 +5,7 @@ use crate::managed::Managed;
 use crate::messages::{identity, offering};
 use crate::pair::{Chaos, Pair, Side, config, millis};
 use manypath_engine::{CloseReason, Config, Duration};
-use manypath_keys::Failure;
+use manypath_keys::{Failure, Identity};
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
 
@@ -124,6 +124,25 @@ fn another_key_than_the_known_one_is_refused_by_either_end() {
         let told = it.end(side.other()).closed.clone();
         assert!(matches!(told, Some(CloseReason::PeerAborted(_))), "{told:?}: {failure}");
     }
+}
+
+#[test]
+fn who_shares_a_secret_is_known_and_who_has_another_one_is_not() {
+    let with = |secret: &[u8]| {
+        let mut it = Managed::new(1);
+        it.a.identity = Identity::from_secret(&[1; 32]).unwrap();
+        it.z.identity = Identity::from_secret(secret).unwrap();
+        (it.a.known, it.z.known) =
+            (Some(it.a.identity.public_key()), Some(it.z.identity.public_key()));
+        it.connect();
+        it.run(Duration::from_secs(2));
+        it
+    };
+    let same = with(&[1; 32]);
+    assert_eq!(same.peers(), same.identities());
+    let other = with(&[2; 32]);
+    assert_eq!(other.peers(), [None, None]);
+    assert!(matches!(other.a.failure, Some(Failure::OtherKey { .. })), "{:?}", other.a.failure);
 }
 
 #[test]
