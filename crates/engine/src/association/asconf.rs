@@ -491,13 +491,19 @@ impl Addressing<'_> {
     pub(super) fn give_up_asconf(&mut self, cx: &mut Context<'_>) {
         let Some(changes) = &mut self.addresses else { return };
         changes.refuses = (true, true);
+        self.abandon_asconf(cx);
+        self.refresh_paths(cx);
+        self.drop_foreign_sources();
+    }
+
+    /// What was asked for about addresses will not be done.
+    pub(super) fn abandon_asconf(&mut self, cx: &mut Context<'_>) {
+        let Some(changes) = &mut self.addresses else { return };
         let running = changes.running.take().into_iter().flat_map(|it| it.requests);
         let waiting = core::mem::take(&mut changes.waiting);
         for request in running.map(|(_, request)| request).chain(waiting) {
             self.conclude_change(cx, request, true, None);
         }
-        self.refresh_paths(cx);
-        self.drop_foreign_sources();
     }
 }
 

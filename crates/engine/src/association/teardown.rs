@@ -187,7 +187,7 @@ impl Association {
     }
 
     /// Moves on when all outstanding data has been acknowledged.
-    pub(super) fn advance_shutdown(&mut self, cx: &Context<'_>) {
+    pub(super) fn advance_shutdown(&mut self, cx: &mut Context<'_>) {
         if !self.sender.is_drained() || self.is_renumbering() {
             return;
         }
@@ -200,6 +200,8 @@ impl Association {
             return;
         }
         self.paths.iter_mut().for_each(|path| path.heartbeat_mut().stop());
+        // No ASCONF leaves any more, and none under way may hold up what ends the association.
+        self.addressing().abandon_asconf(cx);
     }
 
     /// In SHUTDOWN-SENT every packet proves that the peer is alive, and DATA is answered by a

@@ -17,9 +17,7 @@ impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
-        // No ASCONF is sent once a SHUTDOWN was.
-        let changes = self.addresses.as_ref().filter(|_| sends);
-        let asconf = changes.and_then(|changes| changes.deadline());
+        let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
         if self.is_renumbering() {
             return earliest([asconf, self.state.guard()]);
         }
