@@ -36,6 +36,15 @@ impl CipherSuite {
         }
     }
 
+    /// Its name there.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes128Gcm => "TLS_AES_128_GCM_SHA256",
+            Self::Aes256Gcm => "TLS_AES_256_GCM_SHA384",
+            Self::ChaCha20Poly1305 => "TLS_CHACHA20_POLY1305_SHA256",
+        }
+    }
+
     /// The one with this number in the registry of TLS.
     pub fn from_id(id: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|suite| suite.id() == id)

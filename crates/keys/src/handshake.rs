@@ -73,6 +73,12 @@ impl Handshake {
         PublicKey::from_spki(self.connection.peer_certificates()?.first()?)
     }
 
+    /// What was agreed on, if that is so already.
+    pub(crate) fn cipher_suite(&self) -> Option<CipherSuite> {
+        let suite = self.connection.negotiated_cipher_suite()?;
+        CipherSuite::from_id(suite.suite().into())
+    }
+
     /// The key of what `sender` sends, in an association in which `context` was agreed on. The client has it when
     /// the handshake is complete, the server one flight earlier; before there is none.
     pub(crate) fn key(
@@ -80,8 +86,7 @@ impl Handshake {
         sender: KeyRole,
         context: &[u8],
     ) -> Result<Option<RecordKey>, Failure> {
-        let suite = self.connection.negotiated_cipher_suite().map(|it| u16::from(it.suite()));
-        let Some(suite) = suite.and_then(CipherSuite::from_id) else { return Ok(None) };
+        let Some(suite) = self.cipher_suite() else { return Ok(None) };
         let Some(exporter) = self.secret.exporter(suite) else { return Ok(None) };
         record_key(&exporter, suite, sender, context).ok_or(Failure::Malformed).map(Some)
     }

@@ -3,6 +3,7 @@
 use crate::handshake::Handshake;
 use crate::{Failure, Identity, METHOD, PublicKey};
 use bytes::Bytes;
+use manypath_aead::CipherSuite;
 use manypath_engine::protection::{FIRST_EPOCH, KEY_MANAGEMENT, KeyRole, ProtectionError};
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Outgoing, SendError, StreamId};
 use std::collections::VecDeque;
@@ -62,6 +63,7 @@ pub struct KeyManagement {
     /// The newest epoch that can be received.
     receiving: Option<u64>,
     is_protected: bool,
+    suite: Option<CipherSuite>,
     /// Messages for which the send buffer had no room.
     outbox: VecDeque<Bytes>,
     /// When the first handshake has failed.
@@ -96,6 +98,7 @@ impl KeyManagement {
             epoch: FIRST_EPOCH,
             receiving: None,
             is_protected: false,
+            suite: None,
             outbox: VecDeque::new(),
             deadline: Some(now + PATIENCE),
             rekey: None,
@@ -179,6 +182,11 @@ impl KeyManagement {
         self.peer.filter(|_| self.is_protected)
     }
 
+    /// What the newest keys are for, after [`Step::Protected`].
+    pub fn cipher_suite(&self) -> Option<CipherSuite> {
+        self.suite
+    }
+
     fn handle_records(
         &mut self,
         now: Instant,
@@ -236,6 +244,7 @@ impl KeyManagement {
     ) -> Result<Step, Failure> {
         let State::Handshake(handshake) = &self.state else { return Err(Failure::Malformed) };
         let key = handshake.key(self.role, &context(endpoint, self.id)?)?;
+        self.suite = handshake.cipher_suite();
         endpoint.install_sending_key(now, self.id, self.epoch, key.ok_or(Failure::Malformed)?)?;
         self.state = State::Confirming;
         self.peer = Some(presented);
