@@ -19,7 +19,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trust", &["keys", "rules"]),
     ("control", &[]),
     ("sandbox", &[]),
-    ("daemon", &["net", "engine", "window", "flow", "rules", "control", "sandbox"]),
+    (
+        "daemon",
+        &["net", "engine", "keys", "window", "flow", "rules", "control", "sandbox", "trust"],
+    ),
     ("gate", &["control"]),
     ("shim", &["control", "gate", "rules"]),
     ("cgroup", &["control", "gate", "rules", "netlink"]),

@@ -91,9 +91,12 @@ fn the_function_counter_counts() {
 const RUNS_AS_ROOT: [(&str, &[&str]); 5] = [
     (
         "stack",
-        &["wire", "engine", "window", "flow", "net", "daemon", "sandbox", "control", "rules"],
+        &[
+            "wire", "engine", "aead", "keys", "trust", "window", "flow", "net", "daemon",
+            "sandbox", "control", "rules",
+        ],
     ),
-    ("keeper", &["daemon/src/keeper", "sandbox", "control", "rules"]),
+    ("keeper", &["daemon/src/keeper", "trust", "sandbox", "control", "rules"]),
     ("launcher", &["shim", "gate", "control", "rules"]),
     ("redirector", &["cgroup", "gate", "control", "rules"]),
     ("eBPF", &["cgroup/bpf"]),

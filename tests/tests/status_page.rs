@@ -88,7 +88,7 @@ fn every_counter_is_explained() {
 
 #[test]
 fn every_reason_for_plain_tcp_is_explained() {
-    let source = read("crates/control/src/status.rs");
+    let source = read("crates/control/src/fallback.rs");
     let names = between(&source, "pub const fn name(self)", "\n    }\n");
     let names: BTreeSet<_> = quoted(names, '"').map(str::to_owned).collect();
     let page = read("docs/status.md");

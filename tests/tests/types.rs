@@ -15,7 +15,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("cli::Findings", 21),
     ("cli::ReportJson", 21),
     ("control::PathStatus", 35),
-    ("daemon::StackConfig", 56),
+    ("daemon::StackConfig", 58),
     ("engine::Bbr", 26),
     ("engine::Config", 82),
     ("engine::Flight", 24),

@@ -19,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_cli::texts::Texts;
 use manypath_daemon::{Encapsulation, LocalName};
 use manypath_engine::Profile;
+use manypath_rules::Encrypt;
 use std::path::PathBuf;
 
 /// Use every network path between two hosts, with the TCP programs you already have.
@@ -112,7 +113,7 @@ pub(crate) struct RunArgs {
     /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
     /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
     #[arg(long, conflicts_with_all = [
-        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside",
+        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "identity",
         "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
     ])]
     pub(crate) sctp: bool,
@@ -145,6 +146,16 @@ pub(crate) struct StackOptions {
     /// gain (default: the setting step_aside, auto).
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) step_aside: Option<StepAsideArg>,
+    /// Encrypt associations and authenticate peers by their keys: with those that can do it, or with
+    /// all; then connections that would be plain SCTP or TCP are refused (default: the setting
+    /// encrypt, off).
+    #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Encrypt::NAMES))]
+    pub(crate) encrypt: Option<String>,
+    /// Key that peers know this host by: `own` (~/.config/manypath/identity, made on first use), `ssh` (the
+    /// host key of SSH, as root), `secret` (a secret that both ends have), or the path of a private
+    /// key of OpenSSH.
+    #[arg(long, value_name = "own|ssh|secret|FILE", default_value = "own")]
+    pub(crate) identity: String,
     /// Carry SCTP in UDP (RFC 6951) or directly over IP (protocol 132). Directly over IP needs root
     /// or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
@@ -249,6 +260,10 @@ pub(crate) struct ServeArgs {
     /// Also carry the connections of programs that this user or root starts with `manypath run`, without a stack of their own.
     #[arg(long)]
     pub(crate) programs: bool,
+    /// Accept only peers whose keys are in this file, one on each line, as `manypath key show` prints
+    /// them; implies --encrypt require.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authorized: Option<PathBuf>,
     /// The service manager's main process is another one.
     #[arg(long, hide = true)]
     pub(crate) anchored: bool,
@@ -287,6 +302,9 @@ pub(crate) struct KeeperArgs {
     /// The peers cache.
     #[arg(long, value_name = "FILE")]
     pub(crate) peers: Option<PathBuf>,
+    /// The keys of peers.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) known_peers: Option<PathBuf>,
     /// The log.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,

@@ -13,6 +13,7 @@ mod doctor;
 mod ecn;
 mod egress;
 mod enable;
+mod encryption;
 mod failover;
 mod fallback;
 mod ftp;

@@ -5,6 +5,7 @@
     reason = "a test that meets the unexpected has failed"
 )]
 
+mod encrypted;
 mod loops;
 mod takeover;
 

@@ -37,6 +37,7 @@ pub mod anchor;
 mod client;
 mod counted;
 mod error;
+mod fallback;
 mod inherit;
 mod listener;
 pub mod manager;

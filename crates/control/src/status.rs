@@ -2,10 +2,10 @@
 //!
 //! Everything is plain data with units in the names, so that the JSON needs no second manual.
 
+pub use crate::fallback::FallbackReason;
 use crate::path::{IdleReason, PathPolicy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// One stack as it stands.
@@ -148,6 +148,9 @@ pub struct AssociationStatus {
     pub peer_rwnd_bytes: u64,
     /// Bytes received that wait for a gap to be filled or for their reader.
     pub receive_queued_bytes: u64,
+    /// Its keys and its peer's, if it is encrypted.
+    #[serde(default)]
+    pub encryption: Option<EncryptionStatus>,
     /// The paths.
     pub paths: Vec<PathStatus>,
     /// The flows.
@@ -155,6 +158,27 @@ pub struct AssociationStatus {
     /// The flows of datagrams.
     #[serde(default)]
     pub datagrams: Vec<DatagramStatus>,
+}
+
+/// How an association is encrypted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct EncryptionStatus {
+    /// `key-exchange` while messages wait for keys, then `encrypted`.
+    pub state: String,
+    /// As TLS 1.3 names it.
+    pub cipher_suite: Option<String>,
+    /// The epoch of the key for sending; 3 for the first one.
+    pub epoch: u64,
+    /// The fingerprint of the peer's key.
+    pub peer: Option<String>,
+    /// `known` and `new` keys of peers that were called; `authorized` and `anyone` of those that have called.
+    pub standing: Option<String>,
+    /// Packets sent in this epoch.
+    pub packets_sealed: u64,
+    /// Packets received with the keys that are in use.
+    pub packets_opened: u64,
+    /// Packets that were not authentic.
+    pub packets_dropped: u64,
 }
 
 /// One path of an association.
@@ -339,99 +363,4 @@ pub struct PeerStatus {
     pub reason: FallbackReason,
     /// Milliseconds until it is tried again.
     pub expires_ms: u64,
-}
-
-/// Why a connection goes on as plain TCP.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FallbackReason {
-    /// A rule leaves the destination to the kernel.
-    Rule,
-    /// The program has bound an address, and the settings let it keep to that.
-    BoundAddress,
-    /// The destination is a loopback address.
-    Loopback,
-    /// The destination is an address of this host.
-    LocalAddress,
-    /// The destination is not a unicast address.
-    NotUnicast,
-    /// No local address can reach the destination's address family, or not from the address that
-    /// the program bound.
-    NoLocalAddress,
-    /// The peer did not answer in time.
-    Silent,
-    /// The peer refused the association, or its network said that nobody listens.
-    Refused,
-    /// The peer speaks SCTP but carries no flows.
-    NotManypath,
-    /// The peer does not allow this destination.
-    NotAllowed,
-    /// An earlier attempt at this peer or service failed, and it is too early to try again.
-    Remembered,
-    /// The association ended while the connection was being opened.
-    AssociationLost,
-    /// The stack is at one of its limits, or ends.
-    Busy,
-    /// The peer is a manypath that carries no datagrams.
-    NoDatagrams,
-    /// One path with a short round trip leads to the peer: SCTP could only be slower.
-    NothingToGain,
-    /// The destination's port is below 1024, and nobody answers at the UDP port that proves that the peer may
-    /// answer for it.
-    UnprovenPort,
-    /// Many hosts of which nothing was known were asked at once, as for a web page: the kernel connects to this one, and
-    /// its answer tells whether the next connection is carried.
-    OneOfMany,
-}
-
-impl FallbackReason {
-    /// The short name, as in JSON, for counters and one-line reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rule => "rule",
-            Self::BoundAddress => "bound-address",
-            Self::Loopback => "loopback",
-            Self::LocalAddress => "local-address",
-            Self::NotUnicast => "not-unicast",
-            Self::NoLocalAddress => "no-local-address",
-            Self::Silent => "silent",
-            Self::Refused => "refused",
-            Self::NotManypath => "not-manypath",
-            Self::NotAllowed => "not-allowed",
-            Self::Remembered => "remembered",
-            Self::AssociationLost => "association-lost",
-            Self::Busy => "busy",
-            Self::NoDatagrams => "no-datagrams",
-            Self::NothingToGain => "nothing-to-gain",
-            Self::UnprovenPort => "unproven-port",
-            Self::OneOfMany => "one-of-many",
-        }
-    }
-}
-
-impl fmt::Display for FallbackReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rule => "a rule leaves it to the kernel",
-            Self::BoundAddress => "the program keeps to the address that it has bound",
-            Self::Loopback => "the destination is a loopback address",
-            Self::LocalAddress => "the destination is this host",
-            Self::NotUnicast => "the destination is not a unicast address",
-            Self::NoLocalAddress => "no suitable local address",
-            Self::Silent => "the peer did not answer in time",
-            Self::Refused => "the peer does not accept associations",
-            Self::NotManypath => "the peer speaks SCTP, but not manypath",
-            Self::NotAllowed => "the peer does not allow this destination",
-            Self::Remembered => "an earlier attempt failed, too early to try again",
-            Self::AssociationLost => "the association ended meanwhile",
-            Self::Busy => "the stack is at a limit or ending",
-            Self::NoDatagrams => "the peer's manypath carries no datagrams",
-            Self::NothingToGain => {
-                "a single short path leads to the peer: SCTP has nothing to gain"
-            }
-            Self::UnprovenPort => "no manypath of root answers there, which ports below 1024 need",
-            Self::OneOfMany => "one of many new hosts at once: the next connection waits for it",
-        })
-    }
 }

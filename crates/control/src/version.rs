@@ -16,6 +16,12 @@ pub const OLDEST: u32 = VERSION - 1;
 const LATER_WORDS: &[(u32, &str, &str)] = &[
     (12, "unproven-port", "refused"),
     (12, "one-of-many", "remembered"),
+    (12, "not-encrypted", "refused"),
+    (12, "no-longer-encrypted", "refused"),
+    (12, "key-changed", "refused"),
+    (12, "key-revoked", "refused"),
+    (12, "key-exchange-failed", "refused"),
+    (12, "encryption-required", "refused"),
     (12, "shared-bottleneck", "congestion-window"),
 ];
 

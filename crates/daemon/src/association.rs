@@ -5,8 +5,10 @@ use crate::base::{Doubt, Quiet};
 use crate::base::{MAX_FLOWS, Streams};
 use crate::datagrams::DatagramId;
 use crate::privileged::Acceptor;
+use manypath_control::status::FallbackReason;
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
+use manypath_rules::Encrypt;
 use manypath_window::Budget;
 use std::collections::BTreeMap;
 
@@ -51,6 +53,10 @@ pub(crate) struct Association {
     pub(crate) begun_with: Option<Profile>,
     /// Who was asked, if this side began it.
     pub(crate) acceptor: Acceptor,
+    /// Whether this side has offered or demanded to encrypt it.
+    pub(crate) encrypt: Encrypt,
+    /// Why it is not used, although the peer has answered.
+    pub(crate) rejected: Option<FallbackReason>,
     pub(crate) setup: Setup,
     pub(crate) begun: Instant,
     /// When it was last found without flows.
@@ -112,6 +118,8 @@ impl Association {
         Self {
             begun_with,
             acceptor: Acceptor::Anyone,
+            encrypt: Encrypt::Off,
+            rejected: None,
             input_over,
             setup,
             begun,
@@ -128,9 +136,9 @@ impl Association {
         }
     }
 
-    /// The same, begun with this acceptor.
-    pub(crate) fn asked(self, acceptor: Acceptor) -> Self {
-        Self { acceptor, ..self }
+    /// The same, begun with this acceptor, and encrypted as said.
+    pub(crate) fn asked(self, acceptor: Acceptor, encrypt: Encrypt) -> Self {
+        Self { acceptor, encrypt, ..self }
     }
 
     /// Whether the peer's host says that nobody listens there, and nobody has proved it wrong yet.

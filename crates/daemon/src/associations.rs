@@ -1,6 +1,7 @@
 //! What the engine reports about associations, and they about their flows: which room hears of it.
 
 use crate::association::{Association, FlowUse, RelayId, Setup};
+use crate::base::protection;
 use crate::core::Core;
 use crate::log;
 use crate::relays::RelayEnd;
@@ -10,6 +11,7 @@ use crate::status::path_state_name;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Duration, Event, Instant, PathId, PathState};
 use manypath_flow::{FlowError, FlowEvent, FlowId};
+use manypath_rules::Encrypt;
 use mio::event::Event as Readiness;
 use std::net::IpAddr;
 use tracing::{info, warn};
@@ -32,6 +34,7 @@ impl Stack {
             self.on_association_event(id, event);
             any = true;
         }
+        protection::follow_offers(&mut self.base);
         any
     }
 
@@ -41,8 +44,15 @@ impl Stack {
                 let streams = outbound_streams.min(inbound_streams);
                 self.on_connected(id, &Up { initiated, adaptation, streams, outbound_streams });
             }
-            Event::Readable => self.base.read_messages(id),
-            Event::Writable | Event::SenderDry => self.base.touch(id),
+            Event::Readable => {
+                if self.base.read_messages(id) {
+                    self.base.adopt_peer_addresses(&mut self.attempts.peers, id);
+                }
+            }
+            Event::Writable => protection::on_writable(&mut self.base, id),
+            Event::SenderDry => self.base.touch(id),
+            Event::KeysWanted => protection::on_keys_wanted(&mut self.base, id),
+            Event::RekeyDue => protection::on_rekey_due(&mut self.base, id),
             Event::SendFailed { message, .. } => {
                 crate::datagrams::on_given_up(&mut self.base, id, &message)
             }
@@ -56,8 +66,6 @@ impl Stack {
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::Authentication { .. }
-            | Event::KeysWanted
-            | Event::RekeyDue
             | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
                 crate::uplinks::on_address_answer(
@@ -139,18 +147,27 @@ impl Stack {
             let (peer, streams) = (flow.peer(), flow.streams());
             return self.base.on_direct_restarted(id, peer, streams);
         }
-        let Association { begun_with, acceptor, streams, .. } = *association;
+        let Association { begun_with, acceptor, encrypt, streams, .. } = *association;
         let fresh = Association::new(begun_with, Setup::Established, now, streams, &memory);
-        *association = fresh.asked(acceptor);
+        *association = fresh.asked(acceptor, encrypt);
         self.datagrams.agree(&mut self.base, id);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
+        protection::follow_restart(&mut self.base, id);
     }
 
     fn on_closed(&mut self, id: AssociationId, reason: &CloseReason) {
-        let Some(association) = self.base.get(&id) else { return };
+        let Some(association) = self.base.get(&id) else {
+            return self.base.keys.forget(id);
+        };
         let connecting = association.setup == Setup::Connecting;
         let fallback = association.acceptor.reason(fallback_reason(reason, connecting));
-        if connecting {
+        let demanded = connecting && association.encrypt == Encrypt::Require;
+        let fallback =
+            association.rejected.unwrap_or(match demanded && wants_authentication(reason) {
+                true => FallbackReason::NotEncrypted,
+                false => fallback,
+            });
+        if connecting && !fallback.is_about_encryption() {
             let (peers, native) = (&mut self.attempts.peers, speaks_sctp(reason));
             self.base.remember_failed_connect(peers, id, fallback, native);
         }
@@ -288,12 +305,22 @@ impl Core {
     }
 }
 
+/// Whether a peer has refused an INIT that offers ASCONF without AUTH (RFC 5061 section 6). Those that can protect packets
+/// know that DTLS chunks take the place of AUTH.
+const fn wants_authentication(reason: &CloseReason) -> bool {
+    const PROTOCOL_VIOLATION: u16 = 13;
+    matches!(reason, CloseReason::PeerAborted(Some(PROTOCOL_VIOLATION)))
+}
+
+/// The peer takes encrypted associations only (draft-ietf-tsvwg-sctp-dtls-chunk).
+const MISSING_DTLS_SUPPORT: u16 = 100;
+
 /// What the end of an association means for connections that were being opened.
 const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReason {
     match reason {
-        CloseReason::NoAdaptation | CloseReason::NoAuthentication | CloseReason::NoProtection => {
-            FallbackReason::NotManypath
-        }
+        CloseReason::NoAdaptation | CloseReason::NoAuthentication => FallbackReason::NotManypath,
+        CloseReason::NoProtection => FallbackReason::NotEncrypted,
+        CloseReason::PeerAborted(Some(MISSING_DTLS_SUPPORT)) => FallbackReason::EncryptionRequired,
         CloseReason::NoAnswer if connecting => FallbackReason::Silent,
         CloseReason::Unreachable | CloseReason::PeerAborted(_) if connecting => {
             FallbackReason::Refused
@@ -314,7 +341,9 @@ const fn speaks_sctp(reason: &CloseReason) -> bool {
     const OUT_OF_RESOURCE: u16 = 4;
     match reason {
         CloseReason::NoAdaptation => true,
-        CloseReason::PeerAborted(cause) => !matches!(cause, Some(OUT_OF_RESOURCE)),
+        CloseReason::PeerAborted(cause) => {
+            !matches!(cause, Some(OUT_OF_RESOURCE | MISSING_DTLS_SUPPORT))
+        }
         CloseReason::Graceful
         | CloseReason::NoAnswer
         | CloseReason::Unreachable

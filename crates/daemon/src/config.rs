@@ -3,13 +3,14 @@
 use crate::allow::Allow;
 use crate::base::MAX_FLOWS;
 use crate::gateway::Gateway;
+use crate::keys::KeyFiles;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
 use manypath_net::{Interface, Seat};
 use manypath_rules::paths::PathsFile;
-use manypath_rules::{RulesFile, StepAside};
+use manypath_rules::{Encrypt, RulesFile, StepAside};
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -141,6 +142,10 @@ pub struct StackConfig {
     /// Whether connections are left to plain TCP where a single short path leads to the peer, unless a
     /// rule says otherwise.
     pub step_aside: StepAside,
+    /// Whether associations are encrypted, unless a rule says otherwise. Those of a gateway never are.
+    pub encrypt: Encrypt,
+    /// Where the keys of this host and of its peers are kept; nowhere when absent.
+    pub keys: Option<KeyFiles>,
     /// Bytes that peers may be promised for data that programs have not taken, by all flows together.
     pub receive_memory: u64,
     /// INITs sent again before the fallback.
@@ -259,6 +264,8 @@ impl Default for StackConfig {
             fixed: Vec::new(),
             force_bindall: true,
             step_aside: StepAside::Auto,
+            encrypt: Encrypt::Off,
+            keys: None,
             receive_memory: default_receive_memory(),
             init_rtx_max: 2,
             path_rtx_max: 5,

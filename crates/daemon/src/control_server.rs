@@ -1,10 +1,12 @@
 //! The stack's end of the control connections.
 
 use crate::attempt::{AttemptId, Client, Open};
+use crate::base::protection;
 use crate::config::StackConfig;
 use crate::core::Core;
 use crate::datagrams::Program;
 use crate::keeper::Keeper;
+use crate::keys::Trust;
 use crate::log;
 use crate::services::ListenerId;
 use crate::stack::Stack;
@@ -479,6 +481,8 @@ impl Stack {
         self.adopt_settings();
         self.base.core.adopt_path_policies(paths);
         let count = self.base.core.rules.adopt(rules);
+        self.base.keys.trust_mut().map_or(Ok(()), Trust::reload).map_err(|e| e.to_string())?;
+        protection::prepare_keys(&mut self.base).map_err(|e| e.to_string())?;
         self.review_listeners();
         self.services.listen_direct(&mut self.base);
         self.base.core.control.tell_redirectors();

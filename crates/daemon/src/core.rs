@@ -11,6 +11,7 @@ use crate::scopes::LocalScopes;
 use crate::timers::{Timer, Timers};
 use manypath_engine::{AssociationId, AssociationStatus, Duration, Instant};
 use manypath_net::Driver;
+use manypath_rules::{Encrypt, Options};
 use mio::Registry;
 
 /// The state that the rooms share.
@@ -41,6 +42,11 @@ impl Core {
     /// Sets a timer that is due in a while.
     pub(crate) fn after(&mut self, pause: Duration, timer: Timer) {
         self.timers.set(self.now + pause, timer);
+    }
+
+    /// Whether a connection with these options is encrypted.
+    pub(crate) fn encrypt_for(&self, options: &Options) -> Encrypt {
+        options.encrypt.unwrap_or(self.config.encrypt)
     }
 
     pub(crate) fn status_of(&self, id: AssociationId) -> Option<AssociationStatus> {

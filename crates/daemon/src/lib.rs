@@ -31,6 +31,7 @@ mod drain;
 mod gateway;
 mod jobs;
 mod keeper;
+mod keys;
 mod locals;
 mod log;
 mod loops;
@@ -65,6 +66,7 @@ pub use config::{
 };
 pub use gateway::{Gateway, Way};
 pub use keeper::{Keeper, Kept, keep};
+pub use keys::KeyFiles;
 pub use locals::check_locals;
 pub use log::{
     Level, Levels, LogTo, Subsystem, WaitingLog, flush_log, log_to, stderr_is_the_journal,

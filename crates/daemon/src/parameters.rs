@@ -2,8 +2,8 @@
 
 use crate::base::MAX_STREAMS;
 use crate::config::{Encapsulation, StackConfig};
-use manypath_engine::{Config, Duration, Profile};
-use manypath_rules::Options;
+use manypath_engine::{Config, Duration, KeyManagement, KeyRoles, Profile};
+use manypath_rules::{Encrypt, Options};
 
 /// As many connections can be open towards one peer before streams are added.
 const FLOW_STREAMS: u16 = 1024;
@@ -65,6 +65,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // Connections last as long as TCP's would: a host that was suspended may come back.
         data_patience: DATA_PATIENCE,
         idle_patience: IDLE_PATIENCE,
+        key_management: key_management(config.encrypt),
         redundancy: config.redundancy,
         shared_bottleneck: config.shared_bottleneck,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
@@ -93,9 +94,17 @@ pub(crate) fn profile(config: &StackConfig, options: &Options) -> Profile {
     }
 }
 
-/// The parameters of an association that has another profile than the stack.
-pub(crate) fn with_profile(config: &StackConfig, profile: Profile) -> Config {
-    Config { port: 0, ..of_profile(config, profile) }
+/// The parameters of an association that is not as the stack has them.
+pub(crate) fn with(config: &StackConfig, profile: Profile, encrypt: Encrypt) -> Config {
+    let key_management = key_management(encrypt);
+    Config { port: 0, key_management, ..of_profile(config, profile) }
+}
+
+/// What is offered to peers about the keys of an association.
+pub(crate) fn key_management(encrypt: Encrypt) -> Option<KeyManagement> {
+    let required = encrypt == Encrypt::Require;
+    let (methods, roles) = (vec![manypath_keys::METHOD], KeyRoles::Either);
+    (encrypt != Encrypt::Off).then_some(KeyManagement { methods, roles, required })
 }
 
 /// The parameters of associations in the direct form. A service has one stream; native programs may
@@ -116,6 +125,8 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         initial_packets: None,
         inbound_streams: Some(NATIVE_STREAMS),
         partial_reliability: false,
+        // Native programs have no keys.
+        key_management: None,
         ..of_profile(config, profile)
     };
     match &config.gateway {

@@ -19,7 +19,7 @@ use crate::token::Source;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, LocalAddress, Profile};
 use manypath_net::{Driver, LocalBinding, UdpHolder, UdpPort};
-use manypath_rules::Options;
+use manypath_rules::{Encrypt, Options};
 use mio::{Registry, Token};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -52,6 +52,7 @@ pub(crate) struct PeerKey {
     pub(crate) addr: IpAddr,
     pub(crate) profile: Profile,
     pub(crate) acceptor: Acceptor,
+    pub(crate) encrypt: Encrypt,
     /// The isolated network into which the connections are routed.
     pub(crate) realm: Option<u32>,
 }

@@ -2,8 +2,8 @@
 
 use crate::allow::Allow;
 use manypath_rules::{
-    Chain, Decision, FileError, Form, Network, Options, Policy, Ports, Protocol, Query, Rule,
-    RulesFile, Table,
+    Chain, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports, Protocol, Query,
+    Rule, RulesFile, Table,
 };
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -117,6 +117,12 @@ impl Rules {
         };
         let tables = [&self.own, &self.table];
         tables.iter().any(|table| table.list(Chain::Local, Policy::Enable).any(|(_, r)| named(r)))
+    }
+
+    /// The most that a rule wants of encryption.
+    pub(crate) fn encrypt(&self) -> Encrypt {
+        let rules = self.table.list(Chain::Remote, Policy::Enable);
+        rules.filter_map(|(_, rule)| rule.options.encrypt).max().unwrap_or_default()
     }
 
     /// The local rules in words, for people.

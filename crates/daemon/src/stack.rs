@@ -9,7 +9,7 @@
 
 use crate::association::{DialId, RelayId};
 use crate::attempt::Attempts;
-use crate::base::Base;
+use crate::base::{Base, protection};
 use crate::config::{Encapsulation, StackConfig};
 use crate::control_server::ControlServer;
 use crate::core::Core;
@@ -17,6 +17,7 @@ use crate::counters::Counters;
 use crate::datagrams::{DatagramId, Datagrams};
 use crate::drain::Phase;
 use crate::gateway::Callers;
+use crate::keys::Keys;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
@@ -178,9 +179,11 @@ impl Stack {
                     last_id: 0,
                     config,
                 },
+                Keys::default(),
                 memory,
             ),
         };
+        protection::prepare_keys(&mut stack.base)?;
         stack.base.core.begin_sharing();
         stack.begin_gateway()?;
         stack.services.listen_direct(&mut stack.base);

@@ -75,6 +75,7 @@ impl Stack {
             outstanding_bytes: status.outstanding as u64,
             peer_rwnd_bytes: status.peer_rwnd.into(),
             receive_queued_bytes: status.receive_queued as u64,
+            encryption: self.base.keys.status(self.base.core.driver.endpoint(), id),
             paths: status.paths.iter().map(|path| path_status(&self.base.core, path)).collect(),
             flows: self.flow_statuses(association),
             datagrams: self.datagrams.statuses(association),

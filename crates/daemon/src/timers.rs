@@ -3,6 +3,7 @@
 
 use crate::association::RelayId;
 use crate::attempt::AttemptId;
+use crate::base::protection;
 use crate::datagrams::DatagramId;
 use crate::stack::Stack;
 use manypath_engine::{AssociationId, Instant};
@@ -23,6 +24,8 @@ pub(crate) enum Timer {
     Fallback(AttemptId),
     /// The launcher has had its time to hand over the program's connection.
     Attach(AttemptId),
+    /// The keys of an association are late, or old.
+    Keys(AssociationId),
     /// A program's patience with a silent peer may be at its end.
     Patience(RelayId),
     /// An association without flows may have to go.
@@ -98,6 +101,7 @@ impl Stack {
             Timer::Answer(_) => self.attempts.follow_answers(base),
             Timer::Fallback(id) => self.attempts.on_fallback_timer(base, id),
             Timer::Attach(id) => self.attempts.on_attach_timer(base, id),
+            Timer::Keys(id) => protection::on_keys_timer(base, id),
             Timer::Patience(id) => self.relays.on_patience_timer(base, &mut self.services, id),
             Timer::Idle(id) => base.on_idle_timer(id),
             Timer::DatagramFallback(id) => {

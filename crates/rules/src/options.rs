@@ -31,6 +31,21 @@ pub struct Options {
     pub step_aside: Option<StepAside>,
     /// Whether ports below 1024 are reached through a peer that has not proved that it may answer for them.
     pub unproven: Option<bool>,
+    /// Whether packets between the hosts are encrypted.
+    pub encrypt: Option<Encrypt>,
+}
+
+/// Whether associations are encrypted and their ends authenticated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encrypt {
+    /// They are not.
+    #[default]
+    Off,
+    /// With peers that can do it.
+    Opportunistic,
+    /// With all peers: there is neither plain SCTP nor a fallback to TCP.
+    Require,
 }
 
 /// Whether connections are left to plain TCP where SCTP cannot help: one short path leads to the peer.
@@ -77,7 +92,7 @@ pub enum Profile {
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
-    redundant=on|off, step-aside=auto|never, unproven=on|off";
+    redundant=on|off, step-aside=auto|never, unproven=on|off, encrypt=off|opportunistic|require";
 const MAX_WEIGHT: u16 = 1000;
 const MAX_LIFETIME_MS: u32 = 60_000;
 
@@ -130,7 +145,26 @@ impl StepAside {
     }
 }
 
+impl Encrypt {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Opportunistic, Self::Require];
+    /// Their words, in the same order.
+    pub const NAMES: &[&str] = &["off", "opportunistic", "require"];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
 impl Options {
+    /// Whether what SCTP cannot reach fails.
+    #[must_use]
+    pub fn is_sctp_only(&self) -> bool {
+        self.sctp_only == Some(true) || self.encrypt == Some(Encrypt::Require)
+    }
+
     /// Whether nothing is said.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -154,6 +188,7 @@ impl Options {
             "redundant" => self.redundant.replace(switch(key, value)?).is_some(),
             "step-aside" => self.step_aside.replace(step_aside(value)?).is_some(),
             "unproven" => self.unproven.replace(switch(key, value)?).is_some(),
+            "encrypt" => self.encrypt.replace(encrypt(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -177,6 +212,7 @@ impl Options {
             ("redundant", self.redundant.map(switch)),
             ("step-aside", self.step_aside.map(|aside| aside.name().to_owned())),
             ("unproven", self.unproven.map(switch)),
+            ("encrypt", self.encrypt.map(|encrypt| encrypt.name().to_owned())),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
@@ -214,6 +250,12 @@ fn profile(value: &str) -> Result<Profile, RuleError> {
 fn step_aside(value: &str) -> Result<StepAside, RuleError> {
     let known = StepAside::ALL.into_iter().find(|aside| aside.name() == value);
     known.ok_or_else(|| RuleError::unknown("value of step-aside", value, "auto or never"))
+}
+
+fn encrypt(value: &str) -> Result<Encrypt, RuleError> {
+    let known = Encrypt::ALL.into_iter().find(|encrypt| encrypt.name() == value);
+    let allowed = "off, opportunistic or require";
+    known.ok_or_else(|| RuleError::unknown("value of encrypt", value, allowed))
 }
 
 /// Milliseconds; a number with its unit, so that nobody has to guess it.

@@ -6,7 +6,7 @@
 
 use crate::error::RuleError;
 use crate::network::Network;
-use crate::options::{Form, Options, StepAside};
+use crate::options::{Encrypt, Form, Options, StepAside};
 use crate::ports::Ports;
 use crate::rule::{Chain, Policy, Protocol, Rule};
 use std::str::FromStr;
@@ -127,6 +127,7 @@ impl Rule {
             return Err(RuleError::new("unproven is for connections made here: remote rules"));
         }
         check_step_aside(self.chain, options)?;
+        check_encrypt(self.chain, options)?;
         if options.form == Some(Form::Direct) && options.weight.is_some() {
             return Err(RuleError::new(
                 "weight is for connections that share an association: form=direct has one for each",
@@ -155,22 +156,35 @@ fn check_step_aside(chain: Chain, options: &Options) -> Result<(), RuleError> {
         Some(_) if options.form == Some(Form::Direct) => {
             "step-aside is for connections that share an association: form=direct has one for each"
         }
-        Some(StepAside::Auto) if options.sctp_only == Some(true) => {
-            "sctp-only=on leaves nothing to plain TCP: it does not go with step-aside=auto"
+        Some(StepAside::Auto) if options.is_sctp_only() => {
+            "sctp-only=on and encrypt=require leave nothing to plain TCP: they do not go with step-aside=auto"
         }
         Some(_) => return Ok(()),
     };
     Err(RuleError::new(why))
 }
 
+/// Whoever begins an association decides.
+fn check_encrypt(chain: Chain, options: &Options) -> Result<(), RuleError> {
+    let why = match options.encrypt {
+        Some(_) if chain == Chain::Local => "encrypt is for connections made here: remote rules",
+        Some(Encrypt::Opportunistic | Encrypt::Require) if options.form == Some(Form::Direct) => {
+            "native SCTP programs do not encrypt: form=direct goes with encrypt=off alone"
+        }
+        _ => return Ok(()),
+    };
+    Err(RuleError::new(why))
+}
+
 /// Most options are about connections.
 fn check_datagrams(options: &Options) -> Result<(), RuleError> {
-    let Options { profile, lifetime, redundant, unproven, .. } = *options;
-    if *options == (Options { profile, lifetime, redundant, unproven, ..Options::default() }) {
+    let Options { profile, lifetime, redundant, unproven, encrypt, .. } = *options;
+    let known = Options { profile, lifetime, redundant, unproven, encrypt, ..Options::default() };
+    if *options == known {
         return Ok(());
     }
     Err(RuleError::new(format!(
-        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME and unproven=on|off, not all of{options}"
+        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off and encrypt=WHEN, not all of{options}"
     )))
 }
 

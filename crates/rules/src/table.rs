@@ -126,7 +126,7 @@ impl Table {
     pub fn is_sctp_only(&self, destination: SocketAddr) -> bool {
         let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
         let options = self.decide(query).options;
-        options.is_some_and(|(options, _)| options.sctp_only == Some(true))
+        options.is_some_and(|(options, _)| options.is_sctp_only())
     }
 
     /// What becomes of a peer's wish to reach a listener of a program under `manypath run`: who

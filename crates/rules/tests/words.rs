@@ -1,7 +1,8 @@
 //! Rules as words and files: read, written, edited, refused.
 
 use manypath_rules::{
-    Chain, Class, Document, Form, Network, Place, Policy, Ports, Profile, Protocol, Rule, StepAside,
+    Chain, Class, Document, Encrypt, Form, Network, Place, Policy, Ports, Profile, Protocol, Rule,
+    StepAside,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -79,6 +80,22 @@ fn connections_and_datagrams_may_be_redundant() {
         assert_eq!(rule.options.redundant, Some(text.ends_with("on")));
         assert_eq!(rule.to_string(), text);
     }
+}
+
+#[test]
+fn a_rule_says_what_is_encrypted_and_what_must_be_never_falls_back() {
+    for encrypt in Encrypt::ALL {
+        for protocol in ["", "udp "] {
+            let words = format!("remote enable {protocol}encrypt={}", encrypt.name());
+            let rule: Rule = words.parse().unwrap();
+            assert_eq!((rule.options.encrypt, rule.to_string()), (Some(encrypt), words));
+            assert_eq!(rule.options.is_sctp_only(), encrypt == Encrypt::Require);
+        }
+    }
+    assert!(error("local enable encrypt=require").contains("remote rules"));
+    assert!(error("remote enable form=direct encrypt=require").contains("native SCTP programs"));
+    assert!(error("remote enable step-aside=auto encrypt=require").contains("encrypt=require"));
+    assert!(error("remote enable encrypt=on").contains("off, opportunistic or require"));
 }
 
 #[test]

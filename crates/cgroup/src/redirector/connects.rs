@@ -112,7 +112,11 @@ impl Redirector {
                     self.complete(id, connection, 0);
                 }
             }
-            Reply::Failed { id, errno } => self.fail(id, errno),
+            Reply::Failed { id, errno } => {
+                if !self.on_datagrams_over(id) {
+                    self.fail(id, errno);
+                }
+            }
             // Not for sockets that wait.
             Reply::Direct { id, reason } => {
                 if !self.on_datagrams_direct(id, reason) {
@@ -126,7 +130,7 @@ impl Redirector {
             }
             Reply::Way { id, way } => self.on_way(id, way),
             Reply::Unreachable { id } => self.on_datagrams_unreachable(id),
-            Reply::Idle { id } => self.on_datagrams_idle(id),
+            Reply::Idle { id } => drop(self.on_datagrams_over(id)),
             Reply::Plain { destination, for_ms } => {
                 self.tables.add_plain(destination, Duration::from_millis(for_ms));
             }

@@ -278,11 +278,12 @@ impl Redirector {
         true
     }
 
-    /// The next one begins a new flow.
-    pub(super) fn on_datagrams_idle(&mut self, id: u64) {
-        if let Some(((cookie, peer), _)) = self.datagrams.take(id) {
-            self.tables.forget_flow(cookie, peer);
-        }
+    /// They were idle, or must not be plain UDP: the next one asks again. True if these were datagrams.
+    pub(super) fn on_datagrams_over(&mut self, id: u64) -> bool {
+        let Some(((cookie, peer), flow)) = self.datagrams.take(id) else { return false };
+        self.tables.forget_flow(cookie, peer);
+        self.lose(flow.waiting.len() as u64);
+        true
     }
 
     /// Nobody listens at the destination.

@@ -190,6 +190,12 @@ pub(super) fn stack_args(options: &StackOptions) -> Vec<OsString> {
     if let Some(step_aside) = options.step_aside {
         option("step-aside", StepAside::from(step_aside).name().into());
     }
+    if options.identity != "own" {
+        option("identity", options.identity.clone().into());
+    }
+    if let Some(encrypt) = &options.encrypt {
+        option("encrypt", encrypt.into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }

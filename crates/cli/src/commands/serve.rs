@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use manypath_control::anchor::anchor;
 use manypath_control::{manager, runtime};
 use manypath_daemon::{Allow, Encapsulation, Level, Server, StackConfig};
-use manypath_rules::{Chain, Policy};
+use manypath_rules::{Chain, Encrypt, Policy};
 use std::process::Command;
 
 /// Serves until interrupted.
@@ -63,6 +63,14 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
     }
     let mut config = StackConfig::server(allow);
     stack::configure(&mut config, &args.stack, Level::Info)?;
+    if let (Some(path), Some(keys)) = (&args.authorized, &mut config.keys) {
+        if !path.exists() {
+            return Err(Failure::usage(format!("--authorized {}: no such file", path.display())));
+        }
+        keys.authorized_peers = Some(std::path::absolute(path)?);
+        config.encrypt = Encrypt::Require;
+        config.fixed.push("encrypt");
+    }
     config.rules.iter().for_each(|rules| super::config::note_outdated(rules.sources()));
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;

@@ -3,10 +3,13 @@
 use crate::args::{KeeperArgs, StackArgs, StackOptions};
 use crate::failure::Failure;
 use crate::say::say;
-use manypath_daemon::{Keeper, Kept, Knob, Level, Locals, LogTo, PeerCache, SettingsFile};
+use manypath_daemon::{
+    Keeper, Kept, KeyFiles, Knob, Level, Locals, LogTo, PeerCache, SettingsFile,
+};
 use manypath_daemon::{Server, StackConfig, WaitingLog};
 use manypath_rules::RulesFile;
 use manypath_rules::paths::PathsFile;
+use manypath_trust::IdentitySource;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -100,6 +103,14 @@ pub(crate) fn configure(
         config.step_aside = step_aside.into();
         config.fixed.push("step_aside");
     }
+    if let Some((knob, when)) = Knob::by_name("encrypt").zip(options.encrypt.as_ref()) {
+        knob.set(config, knob.parse(when).map_err(|why| Failure::usage(format!("--{why}")))?);
+        config.fixed.push(knob.name);
+    }
+    let identity: Result<IdentitySource, _> = options.identity.parse();
+    config.keys = Some(KeyFiles::usual(
+        identity.map_err(|e| Failure::usage(format!("--identity {}: {e}", options.identity)))?,
+    ));
     config.peer_memory = Some(PeerCache::usual());
     for (name, setting, value) in options.settings() {
         let Some(knob) = Knob::by_name(setting) else { continue };
@@ -146,8 +157,8 @@ fn start_keeper(config: &StackConfig, log: &LogTo) {
 /// Serves a stack that has started this process.
 pub(crate) fn keeper(args: &KeeperArgs) -> Result<u8, Failure> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let KeeperArgs { files, sockets, peers, log } = args.clone();
-    manypath_daemon::keep(socket, Kept { files, sockets, peers, log })?;
+    let KeeperArgs { files, sockets, peers, known_peers, log } = args.clone();
+    manypath_daemon::keep(socket, Kept { files, sockets, peers, known_peers, log })?;
     Ok(0)
 }
 

@@ -92,8 +92,14 @@ impl Site {
         command.env("MANYPATH_RULES", self.dir.join("rules"));
         command.env("MANYPATH_SYSCTL", self.dir.join("sysctl.conf"));
         command.env("MANYPATH_PATHS", self.dir.join("paths"));
+        command.env("MANYPATH_KEYS", self.keys(host));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// The folder of the keys of a host.
+    pub(crate) fn keys(&self, host: Host) -> PathBuf {
+        self.dir.join(if host == Host::Left { "keys-left" } else { "keys-right" })
     }
 
     /// Starts a server on the right host and waits for its port.

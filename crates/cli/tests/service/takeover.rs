@@ -115,16 +115,16 @@ errors = [error for error, _, _ in results if error]
 print(len(errors), ' '.join(sorted(set(errors))), min(c for _, _, c in results), '%.3f' % max(g for _, g, _ in results))
 ";
 
-const SERVE: [&str; 5] = ["serve", "--replace", "--allow", "700,7000", "-v"];
+pub(super) const SERVE: [&str; 5] = ["serve", "--replace", "--allow", "700,7000", "-v"];
 
 /// A site whose right host sends back what it gets, at a privileged port and another one.
-fn echo() -> Site {
+pub(super) fn echo() -> Site {
     let mut site = Site::new();
     site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
     site
 }
 
-struct Transfers {
+pub(super) struct Transfers {
     client: Child,
     folder: PathBuf,
 }
@@ -140,7 +140,7 @@ impl Transfers {
     }
 
     /// What became of them: how many have failed, and in which ways.
-    fn end(self) -> String {
+    pub(super) fn end(self) -> String {
         std::fs::write(self.folder.join("enough"), "").unwrap();
         let output = self.client.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -191,7 +191,7 @@ impl Course {
         std::fs::read_to_string(self.site.dir.join("log-serve")).unwrap_or_default()
     }
 
-    fn transfers(&self, name: &str) -> Transfers {
+    pub(super) fn transfers(&self, name: &str) -> Transfers {
         transfers(&self.site, name)
     }
 
@@ -232,7 +232,7 @@ fn stacks_of(site: &Site, host: Host, accepting: bool) -> Vec<(u64, bool, usize)
 }
 
 /// What `manypath status` says of each stack.
-fn status_of(site: &Site, host: Host) -> Vec<serde_json::Value> {
+pub(super) fn status_of(site: &Site, host: Host) -> Vec<serde_json::Value> {
     let mut status = site.command(host, MANYPATH);
     status.args(["status", "--json"]);
     let all: serde_json::Value = serde_json::from_str(&finish(status).stdout).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What becomes of an attempt over SCTP.
 
-use super::open::{errno_of, log_refused};
+use super::open::errno_of;
 use super::{AttemptId, Client, Open, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
@@ -127,8 +127,7 @@ impl Attempts {
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
         if sctp_only(&attempt.options) {
-            log_refused(attempt.open.destination, reason);
-            base.core.count("opens_without_fallback");
+            base.core.note_refused(attempt.open.destination, reason);
             self.fail(base, id, errno_of(reason));
         } else {
             self.use_tcp(base, id);

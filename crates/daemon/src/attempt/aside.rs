@@ -39,8 +39,10 @@ impl Attempts {
     ) -> bool {
         let (peer, acceptor) = (destination.ip(), base.core.acceptor_for(destination, options));
         let profile = parameters::profile(&base.core.config, options);
+        let encrypt = base.core.encrypt_for(options);
         let realm = base.core.scopes.realm_towards(peer, None);
-        let association = base.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
+        let key = PeerKey { addr: peer, profile, acceptor, encrypt, realm };
+        let association = base.association_with(&key);
         match association.filter(|id| !base.core.awaits_init_ack(*id)) {
             Some(id) => {
                 let near = base.core.gains_nothing(id);
@@ -124,9 +126,9 @@ impl Attempts {
         let Some(association) = base.get_mut(&id) else { return };
         let all = association.flows.len() == attempts.len() && association.datagrams.is_empty();
         if all && !association.spoken {
-            let Association { begun_with, acceptor, begun, streams, .. } = *association;
+            let Association { begun_with, acceptor, encrypt, begun, streams, .. } = *association;
             let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, &memory);
-            let gone = std::mem::replace(association, fresh.asked(acceptor));
+            let gone = std::mem::replace(association, fresh.asked(acceptor, encrypt));
             return base.core.counters.add_flows(gone.mux.counters().entries());
         }
         for attempt in attempts {
@@ -177,7 +179,7 @@ impl Core {
         up.contains(&status.state) && is_single_and_short(&paths)
     }
 
-    fn awaits_init_ack(&self, id: AssociationId) -> bool {
+    pub(crate) fn awaits_init_ack(&self, id: AssociationId) -> bool {
         let status = self.status_of(id);
         status.is_some_and(|status| status.state == AssociationState::CookieWait)
     }

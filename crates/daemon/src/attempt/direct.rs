@@ -7,7 +7,7 @@ use crate::base::Base;
 use crate::parameters;
 use manypath_control::status::FallbackReason;
 use manypath_engine::AssociationId;
-use manypath_rules::Form;
+use manypath_rules::{Encrypt, Form};
 
 impl Attempts {
     /// The peer has turned out to speak SCTP without manypath: its service is tried. False if that
@@ -23,7 +23,8 @@ impl Attempts {
         let (open, options) = (attempt.open, attempt.options);
         let acceptor = base.core.acceptor_for(open.destination, &options);
         let known = self.peers.is_native(base.core.now, open.destination.ip(), acceptor);
-        if !known || base.is_direct(failed) || options.form == Some(Form::Mux) {
+        let required = options.encrypt == Some(Encrypt::Require);
+        if !known || required || base.is_direct(failed) || options.form == Some(Form::Mux) {
             return false;
         }
         let profile = parameters::profile(&base.core.config, &options);

@@ -25,6 +25,7 @@ mod race;
 mod route;
 
 pub(crate) use aside::forget_near;
+pub(crate) use open::{errno_of, must_fail};
 use race::Grace;
 
 use crate::peers::Peers;
@@ -162,7 +163,7 @@ impl Attempts {
 }
 
 fn sctp_only(options: &Options) -> bool {
-    options.sctp_only == Some(true)
+    options.is_sctp_only()
 }
 
 /// The unspecified address of the same family.

@@ -12,7 +12,7 @@ use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::FlowId;
-use manypath_rules::{Form, Options, Policy};
+use manypath_rules::{Encrypt, Form, Options, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::{debug, info, warn};
 
@@ -29,14 +29,15 @@ const USUAL_PATIENCE: u32 = 3;
 impl Attempts {
     /// A launcher asks for a connection.
     pub(crate) fn on_open(&mut self, base: &mut Base, client: Client, open: Open) {
-        let (policy, options) = base.core.rules.connect(open.destination);
+        let (policy, mut options) = base.core.rules.connect(open.destination);
+        options.encrypt = Some(base.core.encrypt_for(&options));
         let begun = match policy {
             Policy::Enable => self.begin(base, client, open, options),
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(()) => {}
-            Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
+            Err(reason) if must_fail(&options, reason) => {
                 refuse_open(&mut base.core, client, open.destination, reason);
             }
             Err(reason) if open.waiting => self.relay_plainly(base, client, open, options, reason),
@@ -171,11 +172,16 @@ impl Attempts {
         let peer = open.destination.ip();
         let is_native =
             || base.core.config.peer_cache && self.peers.is_native(base.core.now, peer, acceptor);
+        let encrypt = base.core.encrypt_for(options);
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
+            if encrypt == Encrypt::Require {
+                return Err(FallbackReason::NotEncrypted);
+            }
             return base.begin_direct(open, profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
-        let association = base.association_for(open.destination, source, profile, acceptor)?;
+        let association =
+            base.association_for(open.destination, source, profile, acceptor, encrypt)?;
         let flow = open_flow(base, association, open)?;
         Ok((association, flow))
     }
@@ -269,8 +275,7 @@ pub(super) fn go_direct(
 
 /// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
 fn refuse_open(core: &mut Core, client: Client, destination: SocketAddr, reason: FallbackReason) {
-    core.count("opens_without_fallback");
-    log_refused(destination, reason);
+    core.note_refused(destination, reason);
     let errno = errno_of(reason);
     core.reply(client.control, Reply::Failed { id: client.id, errno });
 }
@@ -302,34 +307,47 @@ impl Core {
         Ok(())
     }
 
+    /// A connection cannot be.
+    pub(super) fn note_refused(&mut self, destination: SocketAddr, reason: FallbackReason) {
+        self.count("opens_without_fallback");
+        if reason.is_about_encryption() {
+            self.count("opens_refused_unencrypted");
+        }
+        info!(
+            target: log::CONNECTION,
+            "connection to {destination}: refused: {reason}, and only SCTP may be used"
+        );
+    }
+
     /// How long a peer with an association may leave unanswered what it is asked now.
     pub(super) fn patience_with(&self, association: AssociationId) -> Duration {
         self.config.fallback_timeout.max(self.longest_round_trip(association) * 2)
     }
 }
 
-/// The one line of a connection that cannot be.
-pub(super) fn log_refused(destination: SocketAddr, reason: FallbackReason) {
-    info!(
-        target: log::CONNECTION,
-        "connection to {destination}: refused: {reason}, and only SCTP may be used"
-    );
-}
-
-/// Connections that are never carried, whatever the rules say.
-fn is_for_the_kernel(reason: FallbackReason) -> bool {
+/// Whether what is not carried must not fall back to plain TCP or UDP. Some things are never carried, whatever the rules
+/// say: they do not leave the host, or a rule wants them as they are.
+pub(crate) fn must_fail(options: &Options, reason: FallbackReason) -> bool {
     use FallbackReason as R;
-    matches!(reason, R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast)
+    let demanded = options.encrypt == Some(Encrypt::Require);
+    let is_usual = matches!(reason, R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast);
+    !is_usual && if reason == R::BoundAddress { demanded } else { sctp_only(options) }
 }
 
 /// What a program hears that must not fall back to TCP: as near to the truth as connect() can be.
-pub(super) fn errno_of(reason: FallbackReason) -> i32 {
+pub(crate) fn errno_of(reason: FallbackReason) -> i32 {
     use FallbackReason as R;
     match reason {
         R::Silent => libc::ETIMEDOUT,
         R::Refused | R::NotManypath | R::NotAllowed | R::Remembered | R::UnprovenPort => {
             libc::ECONNREFUSED
         }
+        R::NotEncrypted
+        | R::NoLongerEncrypted
+        | R::KeyChanged
+        | R::KeyRevoked
+        | R::KeyExchangeFailed
+        | R::EncryptionRequired => libc::ECONNREFUSED,
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => libc::EHOSTUNREACH,

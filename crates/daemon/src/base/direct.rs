@@ -22,6 +22,7 @@ use manypath_engine::{AssociationId, CloseReason, Profile};
 use manypath_flow::{
     ADAPTATION, DIRECT_ADAPTATION, DirectEnd, DirectFlow, DirectPeer, FlowId, Framing,
 };
+use manypath_rules::Encrypt;
 use std::net::SocketAddr;
 use tracing::{debug, info, warn};
 
@@ -46,7 +47,7 @@ impl Base {
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
         let flow = flow.framed(self.core.framing());
         let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
-        self.all.insert(id, association.asked(acceptor));
+        self.all.insert(id, association.asked(acceptor, Encrypt::Off));
         self.core.count("direct_associations_begun");
         debug!(target: log::ASSOCIATION, "association {} to {destination}: trying directly", id.0);
         Ok((id, name))

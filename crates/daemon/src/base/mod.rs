@@ -3,6 +3,7 @@
 mod direct;
 mod flows;
 mod presence;
+pub(crate) mod protection;
 mod streams;
 
 pub(crate) use presence::{Doubt, Quiet};
@@ -11,6 +12,7 @@ pub(crate) use streams::{MAX_FLOWS, MAX_STREAMS, Streams};
 use crate::association::{Association, Setup};
 use crate::core::Core;
 use crate::datagrams::pump_datagrams;
+use crate::keys::Keys;
 use crate::log;
 use crate::parameters::{self, STREAMS};
 use crate::peers::Peers;
@@ -19,6 +21,7 @@ use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, ConnectError, Profile, SendError};
 use manypath_flow::{Fed, feed, unsent_limit};
+use manypath_rules::Encrypt;
 use manypath_window::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -37,14 +40,15 @@ pub(crate) struct Base {
     waiting: BTreeSet<AssociationId>,
     /// Those whose messages wait for the answer to the INIT: it may show that plain TCP is better.
     unanswered: BTreeSet<AssociationId>,
+    pub(crate) keys: Keys,
     /// What the windows of all flows take their memory from.
     memory: Budget,
 }
 
 impl Base {
-    pub(crate) fn new(core: Core, memory: u64) -> Self {
+    pub(crate) fn new(core: Core, keys: Keys, memory: u64) -> Self {
         let (all, by_peer, dirty, waiting, unanswered) = Default::default();
-        Self { core, all, by_peer, dirty, waiting, unanswered, memory: Budget::new(memory) }
+        Self { core, all, by_peer, dirty, waiting, unanswered, keys, memory: Budget::new(memory) }
     }
 
     pub(crate) fn get(&self, id: &AssociationId) -> Option<&Association> {
@@ -144,18 +148,24 @@ impl Base {
         source: Option<IpAddr>,
         profile: Profile,
         acceptor: Acceptor,
+        encrypt: Encrypt,
     ) -> Result<AssociationId, FallbackReason> {
+        let encrypt = protection::feasible(self, encrypt)?;
         let realm = self.core.scopes.realm_towards(destination.ip(), source);
-        let key = PeerKey { addr: destination.ip(), profile, acceptor, realm };
+        let key = PeerKey { addr: destination.ip(), profile, acceptor, encrypt, realm };
         if let Some(id) = self.association_with(&key) {
+            let kept = self.keys.note_use(id, key.addr);
+            protection::note_kept(self, kept);
             return Ok(id);
         }
         let remote = self.core.udp_address(destination.ip(), acceptor)?;
         self.core.check_route(remote.ip())?;
         let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
-        let own = self.core.within(realm, parameters::with_profile(&self.core.config, profile))?;
+        let (config, own) = (&self.core.config, (profile, encrypt));
+        let is_usual = own == (config.profile, config.encrypt) && realm.is_none();
+        let own = self.core.within(realm, parameters::with(config, profile, encrypt))?;
         let endpoint = self.core.driver.endpoint_mut();
-        let connected = match profile == self.core.config.profile && realm.is_none() {
+        let connected = match is_usual {
             true => endpoint.connect_from_free_port(now, remote, port),
             false => endpoint.connect_with(now, remote, port, own),
         };
@@ -167,8 +177,11 @@ impl Base {
             STREAMS,
             &self.memory,
         );
-        self.all.insert(id, association.asked(acceptor));
+        self.all.insert(id, association.asked(acceptor, encrypt));
         self.by_peer.insert(key, id);
+        if encrypt != Encrypt::Off {
+            self.keys.offer(id, key.addr);
+        }
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
     }
@@ -187,14 +200,20 @@ impl Base {
         let Some(profile) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
             return;
         };
-        let near = self.core.gains_nothing(id);
+        if self.keys.holds(id) {
+            return;
+        }
+        let (encrypt, near) = (association.encrypt, self.core.gains_nothing(id));
         let realm = self.core.driver.endpoint().realm(id);
-        for (addr, acceptor) in self.living_acceptors(id) {
+        let mut living = self.living_acceptors(id);
+        living.retain(|(addr, _)| self.keys.may_lead_to(id, *addr));
+        for (addr, acceptor) in living {
             peers.forget_peer(self.core.now, addr, acceptor);
             if !near {
                 crate::attempt::forget_near(&mut self.core, peers, Some(addr));
             }
-            self.by_peer.entry(PeerKey { addr, profile, acceptor, realm }).or_insert(id);
+            let key = PeerKey { addr, profile, acceptor, encrypt, realm };
+            self.by_peer.entry(key).or_insert(id);
         }
     }
 
@@ -227,6 +246,7 @@ impl Base {
         self.dirty.remove(&id);
         self.waiting.remove(&id);
         self.unanswered.remove(&id);
+        self.keys.forget(id);
     }
 
     /// `native`: it speaks SCTP, if not with manypath's port and form.
@@ -247,18 +267,23 @@ impl Base {
         }
     }
 
-    pub(crate) fn read_messages(&mut self, id: AssociationId) {
+    /// Whether the association is encrypted from now on.
+    pub(crate) fn read_messages(&mut self, id: AssociationId) -> bool {
         if self.is_direct(id) {
-            return self.read_direct(id);
+            self.read_direct(id);
+            return false;
         }
-        let Some(association) = self.all.get_mut(&id) else { return };
+        let Some(association) = self.all.get_mut(&id) else { return false };
         association.mux.advance_time(self.core.now);
+        let mut is_new = false;
         while let Some(message) = self.core.driver.endpoint_mut().read(id) {
-            if let Err(error) = association.mux.handle_message(message) {
-                return self.core.abort_for(id, error);
+            match protection::take_message(self, id, message) {
+                Ok(news) => is_new |= news,
+                Err(protection::Ended) => return false,
             }
         }
         self.touch(id);
+        is_new
     }
 
     /// Hands messages of the flows to the engine, as many as it should hold.
@@ -277,7 +302,7 @@ impl Base {
     }
 
     fn pump(&mut self, id: AssociationId) {
-        if self.unanswered.contains(&id) {
+        if self.unanswered.contains(&id) || self.keys.holds(id) {
             return;
         }
         self.note_activity(id);

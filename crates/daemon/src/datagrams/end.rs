@@ -1,9 +1,10 @@
 //! The ends: idle flows, programs that have gone, associations that were lost.
 
+use super::open::{leave_datagrams, refuse_datagrams};
 use super::relay::{Relay, Side, any_like};
 use super::{DatagramId, Step, kernel_table};
 use crate::association::Setup;
-use crate::attempt::Client;
+use crate::attempt::{Client, must_fail};
 use crate::base::Base;
 use crate::datagrams::Datagrams;
 use crate::log;
@@ -22,22 +23,25 @@ impl Datagrams {
     pub(super) fn give_up(&mut self, base: &mut Base, id: DatagramId, reason: FallbackReason) {
         if let Some(attempt) = self.attempts.get(&id) {
             let (client, destination) = (attempt.client, attempt.destination);
-            let told = matches!(attempt.step, Step::Promised(_));
+            let (options, told) = (attempt.options, matches!(attempt.step, Step::Promised(_)));
             self.cancel(base, client);
+            if !told || must_fail(&options, reason) {
+                return leave_datagrams(&mut base.core, client, destination, &options, reason);
+            }
             base.core.counters.count_fallback(reason);
             info!(
                 target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
             );
-            let reply = match told {
-                true => Reply::Closed { id: client.id },
-                false => Reply::Direct { id: client.id, reason },
-            };
-            return base.core.reply(client.control, reply);
+            return base.core.reply(client.control, Reply::Closed { id: client.id });
         }
         let Some(relay) = self.relays.get(&id) else { return };
         if let Side::Program { client, .. } = relay.side {
-            let destination = relay.destination;
+            let (destination, options) = (relay.destination, relay.options);
+            if must_fail(&options, reason) {
+                refuse_datagrams(&mut base.core, client, destination, reason);
+                return self.drop_relay(base, id);
+            }
             base.core.counters.count_fallback(reason);
             info!(target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: plain UDP from now on: {reason}");

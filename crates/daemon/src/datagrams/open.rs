@@ -5,7 +5,7 @@
 
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
-use crate::attempt::{Client, Open};
+use crate::attempt::{Client, Open, errno_of, must_fail};
 use crate::base::Base;
 use crate::core::Core;
 use crate::datagrams::Datagrams;
@@ -36,7 +36,8 @@ impl Datagrams {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        let (policy, options) = base.core.rules.datagrams(destination);
+        let (policy, mut options) = base.core.rules.datagrams(destination);
+        options.encrypt = Some(base.core.encrypt_for(&options));
         let begun = match policy {
             Policy::Enable => self.begin(base, peers, client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
@@ -46,7 +47,7 @@ impl Datagrams {
                 base.core.reply(client.control, Reply::Pending { id: client.id });
                 self.ask_for_flow(base, id);
             }
-            Err(reason) => leave_datagrams(&mut base.core, client, destination, reason),
+            Err(reason) => leave_datagrams(&mut base.core, client, destination, &options, reason),
         }
     }
 
@@ -62,13 +63,14 @@ impl Datagrams {
         base.core.check_suitable(&Open::from(source, destination))?;
         let acceptor = base.core.acceptor_for(destination, &options);
         if base.core.config.peer_cache
+            && !options.is_sctp_only()
             && self.is_known_without_datagrams(base, peers, destination, acceptor)
         {
             return Err(FallbackReason::Remembered);
         }
         let profile = parameters::profile(&base.core.config, &options);
-        let from = Some(source.ip());
-        let association = base.association_for(destination, from, profile, acceptor)?;
+        let (encrypt, from) = (base.core.encrypt_for(&options), Some(source.ip()));
+        let association = base.association_for(destination, from, profile, acceptor, encrypt)?;
         let id = DatagramId(base.core.next_id());
         let received = base.core.packets_received(association);
         let (step, until) = (Step::Connecting, base.core.now + base.core.config.fallback_timeout);
@@ -272,19 +274,35 @@ pub(super) fn use_datagrams(
     }
 }
 
-/// The program sends plain UDP.
-fn leave_datagrams(
+/// The program sends plain UDP, or nothing if the options forbid that.
+pub(super) fn leave_datagrams(
     core: &mut Core,
     client: Client,
     destination: SocketAddr,
+    options: &Options,
     reason: FallbackReason,
 ) {
+    if must_fail(options, reason) {
+        return refuse_datagrams(core, client, destination, reason);
+    }
     core.counters.count_fallback(reason);
     info!(
         target: log::CONNECTION, carrier = "udp",
         "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
     );
     core.reply(client.control, Reply::Direct { id: client.id, reason });
+}
+
+/// The program's calls fail.
+pub(super) fn refuse_datagrams(
+    core: &mut Core,
+    client: Client,
+    destination: SocketAddr,
+    reason: FallbackReason,
+) {
+    core.count("datagrams_without_fallback");
+    info!(target: log::CONNECTION, "datagrams to {destination}: refused: {reason}");
+    core.reply(client.control, Reply::Failed { id: client.id, errno: errno_of(reason) });
 }
 
 pub(super) fn lifetime(core: &Core, options: &Options) -> Duration {

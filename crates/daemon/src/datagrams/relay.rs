@@ -196,8 +196,9 @@ impl Datagrams {
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
         let profile = parameters::profile(&base.core.config, &options);
         let acceptor = base.core.acceptor_for(destination, &options);
-        let from = Some(source.ip());
-        let association = base.association_for(destination, from, profile, acceptor).ok()?;
+        let (encrypt, from) = (base.core.encrypt_for(&options), Some(source.ip()));
+        let association =
+            base.association_for(destination, from, profile, acceptor, encrypt).ok()?;
         let flow =
             super::open::open_datagrams(base, association, destination, source, &options).ok()?;
         super::open::use_datagrams(base, association, flow, id);

@@ -16,6 +16,7 @@ mod serve;
 pub use serve::keep;
 
 use crate::config::StackConfig;
+use crate::keys::{Contact, KeyFiles};
 use crate::log::LogTo;
 use crate::peers::Job;
 use manypath_control::{ControlError, ControlListener, ControlSocket, Incoming, runtime};
@@ -53,6 +54,8 @@ pub struct Kept {
     pub sockets: Vec<PathBuf>,
     /// The peers cache.
     pub peers: Option<PathBuf>,
+    /// The keys of peers.
+    pub known_peers: Option<PathBuf>,
     /// The log.
     pub log: Option<PathBuf>,
 }
@@ -80,6 +83,7 @@ enum Request {
     OpenLog,
     Bind(PathBuf),
     Save(Job),
+    Remember(Contact),
     /// The descriptor is a socket.
     EnlargeBuffers,
 }
@@ -101,14 +105,15 @@ impl Kept {
         let rules = config.rules.as_ref().map(|file| file.sources());
         let settings = config.settings.as_ref().map(|file| file.sources());
         let paths = config.paths.as_ref().map(|file| file.sources());
-        let files =
-            [rules, settings, paths].into_iter().flatten().flat_map(Sources::places).collect();
+        let files = [rules, settings, paths].into_iter().flatten().flat_map(Sources::places);
+        let files = files.chain(config.keys.iter().flat_map(KeyFiles::read_again)).collect();
+        let known = config.keys.as_ref().map(|keys| keys.known_peers.path().to_owned());
         let log = match log {
             LogTo::File(path) => Some(path.clone()),
             LogTo::Stderr | LogTo::Journal => None,
         };
         let peers = config.peer_memory.as_ref().map(|cache| cache.path().to_owned());
-        Self { files, sockets: sockets(config), peers, log }
+        Self { files, sockets: sockets(config), peers, known_peers: known, log }
     }
 
     /// The arguments of `manypath keeper`.
@@ -117,8 +122,9 @@ impl Kept {
         let files = self.files.iter().flat_map(option("--file"));
         let sockets = self.sockets.iter().flat_map(option("--socket"));
         let peers = self.peers.iter().flat_map(option("--peers"));
+        let known = self.known_peers.iter().flat_map(option("--known-peers"));
         let log = self.log.iter().flat_map(option("--log"));
-        files.chain(sockets).chain(peers).chain(log).collect()
+        files.chain(sockets).chain(peers).chain(known).chain(log).collect()
     }
 }
 
@@ -210,6 +216,15 @@ impl Keeper {
             }
         }
         Ok(true)
+    }
+
+    /// Remembers the key of a peer; false when too much waits to be saved.
+    pub(crate) fn remember(&self, contact: Contact) -> io::Result<bool> {
+        match self.ask(&Request::Remember(contact), None)? {
+            (Answer::Done, _) => Ok(true),
+            (Answer::Busy, _) => Ok(false),
+            (answer, _) => Err(failure(answer)),
+        }
     }
 
     /// Gives a socket the buffers of a path.

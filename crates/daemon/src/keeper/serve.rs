@@ -2,11 +2,13 @@
 
 use super::{Answer, Kept, Request};
 use crate::control_server;
+use crate::keys::{self, Contact};
 use crate::log;
 use crate::peers::{Job, PeerCache, Writer};
 use manypath_control::{ControlListener, ControlSocket, Incoming};
 use manypath_net::Signals;
 use manypath_sandbox::{CapabilitySet, Limits, confine};
+use manypath_trust::KnownPeersFile;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -30,7 +32,7 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
     let capabilities = of_files | CapabilitySet::NET_ADMIN;
     let families = &[libc::AF_UNIX];
     let _ = confine(&Limits { user: None, capabilities, families, readable: None });
-    let mut server = Server { kept, writer: None };
+    let mut server = Server { kept, writer: None, keys: None };
     while let Ok(Incoming::Message(request, fd)) = socket.receive() {
         let (answer, given) = server.serve(request, fd);
         if socket.send(&answer, given.as_ref().map(AsFd::as_fd)).is_err() {
@@ -44,13 +46,15 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
 struct Server {
     kept: Kept,
     writer: Option<Writer>,
+    keys: Option<keys::Writer>,
 }
 
 impl Server {
     fn serve(&mut self, request: Request, fd: Option<OwnedFd>) -> (Answer, Option<OwnedFd>) {
         let given = match request {
             Request::Greet => Ok(None),
-            Request::Save(job) => return (self.save(job), None),
+            Request::Save(job) => return (answer(self.try_to_save(job)), None),
+            Request::Remember(contact) => return (answer(self.try_to_remember(contact)), None),
             Request::EnlargeBuffers => fd
                 .ok_or_else(refused)
                 .and_then(|socket| manypath_net::force_buffers(&socket))
@@ -94,12 +98,13 @@ impl Server {
         }
     }
 
-    fn save(&mut self, job: Job) -> Answer {
-        match self.try_to_save(job) {
-            Ok(true) => Answer::Done,
-            Ok(false) => Answer::Busy,
-            Err(why) => Answer::Failed(why),
+    fn try_to_remember(&mut self, contact: Contact) -> Result<bool, String> {
+        let Some(path) = &self.kept.known_peers else { return Err(refused().to_string()) };
+        if self.keys.is_none() {
+            let file = KnownPeersFile::named(path.clone());
+            self.keys = Some(keys::Writer::start(file).map_err(|error| error.to_string())?);
         }
+        Ok(self.keys.as_ref().is_some_and(|writer| writer.take(contact)))
     }
 
     fn try_to_save(&mut self, job: Job) -> Result<bool, String> {
@@ -109,6 +114,14 @@ impl Server {
             self.writer = Some(Writer::start(cache).map_err(|error| error.to_string())?);
         }
         self.writer.as_ref().map_or(Ok(true), |writer| writer.take(job))
+    }
+}
+
+fn answer(taken: Result<bool, String>) -> Answer {
+    match taken {
+        Ok(true) => Answer::Done,
+        Ok(false) => Answer::Busy,
+        Err(why) => Answer::Failed(why),
     }
 }
 

@@ -18,7 +18,7 @@ use listeners::Listeners;
 use manypath_control::{Reply, Way};
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::Options;
+use manypath_rules::{Encrypt, Options};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use waiting::WaitingFlows;
@@ -70,6 +70,10 @@ impl Services {
         // The endpoint itself accepts at the port of a gateway.
         if base.core.config.gateway.is_some() {
             return;
+        }
+        // Native programs do not encrypt.
+        if base.core.config.encrypt == Encrypt::Require {
+            return base.core.driver.endpoint_mut().listen(Vec::new());
         }
         let parameters = parameters::of_direct(&base.core.config, base.core.config.profile);
         let rules = if base.core.config.door { Vec::new() } else { base.core.rules.direct_ports() };

@@ -3,7 +3,7 @@
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
 use manypath_engine::{Redundancy, SharedBottleneck};
-use manypath_rules::StepAside;
+use manypath_rules::{Encrypt, StepAside};
 use std::time::Duration;
 
 /// One setting.
@@ -58,6 +58,16 @@ pub const KNOBS: &[Knob] = &[
         words: &["off", "on"],
         get: |config| u64::from(config.unproven),
         set: |config, value| config.unproven = value != 0,
+    },
+    Knob {
+        name: "encrypt",
+        help: "encrypt associations and authenticate peers by their keys: off; opportunistic: \
+               with peers that can do it; require: with all peers, and refuse connections that \
+               would be plain SCTP or TCP. For new associations",
+        bounds: (0, 2),
+        words: Encrypt::NAMES,
+        get: |config| config.encrypt as u64,
+        set: |config, value| config.encrypt = encrypt(value),
     },
     Knob {
         name: "receive_memory_mib",
@@ -334,6 +344,11 @@ fn level(value: u64) -> Level {
 fn step_aside(value: u64) -> StepAside {
     let at = usize::try_from(value).ok();
     at.and_then(|at| StepAside::ALL.get(at)).copied().unwrap_or_default()
+}
+
+fn encrypt(value: u64) -> Encrypt {
+    let at = usize::try_from(value).ok();
+    at.and_then(|at| Encrypt::ALL.get(at)).copied().unwrap_or(Encrypt::Require)
 }
 
 fn redundancy(value: u64) -> Redundancy {

@@ -117,7 +117,7 @@ impl VirtualHost {
     pub(crate) fn new(config: StackConfig) -> Self {
         let (launcher, control) = ControlSocket::pair().unwrap();
         launcher.set_nonblocking(true).unwrap();
-        let (control, seed) = (Some(control.into()), Some([1; 32]));
+        let (control, seed) = (Some(control.into()), config.seed.or(Some([1; 32])));
         let stack = Stack::new(StackConfig { control, seed, ..config }).unwrap();
         let mut host = Self { stack, launcher };
         host.send(&Request::Hello { version: VERSION, role: Role::Launcher });
@@ -138,6 +138,17 @@ impl VirtualHost {
             Ok(Incoming::Closed) | Err(_) => None,
         })
         .collect()
+    }
+
+    /// Hands over one end of a fresh connection.
+    pub(crate) fn attach(&self, id: u64) -> TcpStream {
+        let (near, far) = tcp_pair();
+        self.launcher.send(&Request::Attach { id }, Some(far.as_fd())).unwrap();
+        near
+    }
+
+    pub(crate) fn status(&self) -> StackStatus {
+        self.stack.status()
     }
 
     fn send(&self, request: &Request) {

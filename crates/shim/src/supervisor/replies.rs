@@ -27,7 +27,7 @@ impl Supervisor {
                 self.update(id, Self::on_pending);
             }
             Reply::Direct { id, reason } => {
-                if !self.on_datagrams_direct(id, reason) {
+                if !self.on_datagrams_left(id, Ok(reason)) {
                     self.update(id, |t, c| t.on_direct(c, reason));
                 }
             }
@@ -38,7 +38,11 @@ impl Supervisor {
             }
             Reply::Plain { destination, .. } => self.ahead.end(destination),
             Reply::Unreachable { id } => self.on_datagrams_unreachable(id),
-            Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
+            Reply::Failed { id, errno } => {
+                if !self.on_datagrams_left(id, Err(errno)) {
+                    self.update(id, |t, c| t.on_failed(c, errno));
+                }
+            }
             Reply::Closed { id } => {
                 if !self.on_datagrams_closed(id) {
                     self.update(id, Self::on_closed);

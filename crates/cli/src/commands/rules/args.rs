@@ -16,7 +16,8 @@ use std::path::PathBuf;
 /// form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic (remote),
 /// redundant=on|off (duplicate data on all paths), step-aside=auto|never (remote: use plain TCP to
 /// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
-/// any user of the peer's host could answer for them), lifetime=TIME (udp: how long a datagram is
+/// any user of the peer's host could answer for them), encrypt=off|opportunistic|require (remote:
+/// encrypt associations with the peer; require: refuse what would be plain), lifetime=TIME (udp: how long a datagram is
 /// worth sending, such as 200ms).
 ///
 /// Rules are kept in `rules` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.

@@ -1,7 +1,7 @@
 //! Every figure of an association: `manypath status -v`.
 
 use super::super::path::words;
-use super::{bytes, last_data, times};
+use super::{bytes, encryption, last_data, times};
 use manypath_control::counted;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{AssociationStatus, DatagramStatus, FlowStatus, PathStatus};
@@ -21,6 +21,17 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
         bytes(status.peer_rwnd_bytes),
         bytes(status.receive_queued_bytes)
     );
+    if let Some(it) = &status.encryption {
+        let _ = writeln!(
+            out,
+            "    {}: epoch {}, {} sealed, {} opened, {} not authentic",
+            encryption(status),
+            it.epoch,
+            counted(it.packets_sealed, "packet", "packets"),
+            it.packets_opened,
+            it.packets_dropped
+        );
+    }
     status.paths.iter().for_each(|p| path(out, p));
     status.flows.iter().for_each(|f| flow(out, f));
     status.datagrams.iter().for_each(|d| datagrams(out, d));

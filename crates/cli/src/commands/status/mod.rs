@@ -8,7 +8,7 @@ use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
-use manypath_control::status::{ListenerStatus, SandboxStatus, StackStatus};
+use manypath_control::status::{AssociationStatus, ListenerStatus, SandboxStatus, StackStatus};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -58,6 +58,17 @@ fn text(loops: &[StackStatus], args: &StatusArgs) -> String {
         body(&mut out, one, args);
     }
     out
+}
+
+/// How an association is encrypted, if it is.
+fn encryption(status: &AssociationStatus) -> String {
+    let Some(it) = &status.encryption else { return String::new() };
+    match (&it.cipher_suite, &it.peer, &it.standing) {
+        (Some(suite), Some(peer), Some(standing)) => {
+            format!("encrypted by {suite} with {standing} key {peer}")
+        }
+        _ => "not encrypted yet: keys are being made".to_owned(),
+    }
 }
 
 /// How many associations and connections there are.

@@ -1,7 +1,7 @@
 //! An association in a few lines: the peer, its paths, its connections.
 
 use super::super::path::words;
-use super::bytes;
+use super::{bytes, encryption};
 use manypath_control::counted;
 use manypath_control::status::{AssociationStatus, FlowStatus, PathStatus};
 use std::fmt::Write;
@@ -24,6 +24,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
         "established" => writeln!(out, "  {peer}: {connections} over {paths}, {moved}"),
         state => writeln!(out, "  {peer}: {state}, {connections} over {paths}, {moved}"),
     };
+    if status.encryption.is_some() {
+        let _ = writeln!(out, "    {}", encryption(status));
+    }
     let width = status.paths.iter().map(|path| way(path).len()).max().unwrap_or(0);
     status.paths.iter().for_each(|one| path(out, one, width));
     status.flows.iter().take(MOST_CONNECTIONS).for_each(|one| flow(out, one));

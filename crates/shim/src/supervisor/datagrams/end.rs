@@ -3,18 +3,34 @@
 
 use super::super::Supervisor;
 use super::{Flow, Phase, system};
+use crate::seccomp::Answer;
 use crate::socket;
 use manypath_control::Request;
 use manypath_control::status::FallbackReason;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 impl Supervisor {
-    /// The stack does not carry them. True if these were datagrams.
-    pub(in super::super) fn on_datagrams_direct(&mut self, id: u64, why: FallbackReason) -> bool {
+    /// The stack does not carry them: they are plain UDP for a reason, or fail with an errno. True if these were datagrams.
+    /// A connected socket that fails goes on to the stack's end, where nobody listens any more.
+    pub(in super::super) fn on_datagrams_left(
+        &mut self,
+        id: u64,
+        why: Result<FallbackReason, i32>,
+    ) -> bool {
         let Some(flow) = self.datagrams.take(id) else { return false };
-        self.report.leave(why.name());
-        self.datagrams.leave_alone(flow.destination);
-        self.let_go(&flow.held);
+        match why {
+            Ok(reason) => {
+                self.report.leave(reason.name());
+                self.datagrams.leave_alone(flow.destination);
+                self.let_go(&flow.held);
+            }
+            Err(errno) => {
+                self.report.failed += 1;
+                for trap in &flow.held {
+                    self.listener.answer(trap.id, Answer::Error(errno));
+                }
+            }
+        }
         true
     }
 

@@ -20,6 +20,9 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
         Some(Trial::Plain { reason: FallbackReason::NothingToGain }) => {
             Some(near(findings.peer_name()))
         }
+        Some(Trial::Plain { reason }) if reason.is_about_encryption() => {
+            Some(not_encrypted(*reason, findings.peer_name()))
+        }
         Some(Trial::Plain { reason }) => {
             Some(broken("plain-tcp", format!("the connection would be plain TCP: {reason}")))
         }
@@ -46,6 +49,19 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
 /// Whether the entry says that plain TCP is as good, which is no fault.
 pub(super) fn is_near(entry: &Remembered) -> bool {
     entry.reason == FallbackReason::NothingToGain
+}
+
+fn not_encrypted(reason: FallbackReason, host: &str) -> Cause {
+    let text = format!("the connection would be plain TCP: {reason}");
+    let cause = Cause::new(reason.name(), Weight::Broken, text);
+    let may_be_known = [FallbackReason::KeyChanged, FallbackReason::NoLongerEncrypted];
+    if reason == FallbackReason::EncryptionRequired {
+        cause.mend("manypath config set encrypt=opportunistic")
+    } else if may_be_known.contains(&reason) {
+        cause.mend(format!("manypath key forget {host}"))
+    } else {
+        cause
+    }
 }
 
 fn near(host: &str) -> Cause {

@@ -303,6 +303,9 @@ fn the_service_is_judged_by_what_became_of_a_connection() {
     let near = only(&with(Trial::Plain { reason: FallbackReason::NothingToGain }));
     assert_eq!((near.name, near.weight), ("nothing-to-gain", Weight::Note));
     assert_eq!(command(&near), "manypath config set step_aside=never");
+    let changed = only(&with(Trial::Plain { reason: FallbackReason::KeyChanged }));
+    assert_eq!((changed.name, changed.weight), ("key-changed", Weight::Broken));
+    assert!(command(&changed).starts_with("manypath key forget "), "{changed:?}");
     assert_eq!(names(&with(Trial::Failed { errno: 111 })), ["service-closed"]);
     assert_eq!(names(&with(Trial::Failed { errno: 113 })), ["service-failed"]);
     let unknown = only(&with(Trial::Unknown { why: "x".into() }));

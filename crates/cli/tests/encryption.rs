@@ -1,0 +1,83 @@
+//! Encrypted associations between stock programs, and what becomes of programs when there can be none.
+
+use crate::common;
+
+use common::{Finished, MANYPATH, Site, finish};
+use manypath_lab::Host;
+
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/datagrams.py");
+const PATHS: [&str; 2] = ["20mbit,5ms,queue=300", "20mbit,10ms,queue=300"];
+const RULES: &str = "remote enable udp ports 7000-7999 lifetime=2s\n";
+
+/// A service of datagrams and one of files on the right host, behind a server with these options.
+fn site(options: &[&str]) -> Site {
+    let mut site = Site::with_paths(&PATHS);
+    std::fs::write(site.dir.join("rules"), RULES).expect("rules");
+    site.service("python3", &[PROGRAM, "server", "0.0.0.0", "7000"], "udp", 7000);
+    site.web();
+    let args = ["serve", "--allow", "8080,7000/udp", "-v"];
+    site.service(MANYPATH, &[&args[..], options].concat(), "udp", 9899);
+    site
+}
+
+fn fetch(site: &Site, options: &[&str]) -> Finished {
+    let url = format!("http://{}:8080/file", site.server());
+    finish(site.through_command(options, "curl", &["-s", "-o", "got", &url]))
+}
+
+fn query(site: &Site, options: &[&str]) -> Finished {
+    finish(site.through_command(options, "python3", &[PROGRAM, "query", &site.server(), "7000"]))
+}
+
+#[test]
+fn connections_and_datagrams_are_encrypted_and_the_key_of_the_server_is_kept() {
+    let site = site(&["--encrypt", "opportunistic"]);
+    let file = site.random_file("file", 2 << 20);
+    // A stack of its own for each, as root, whose keeper writes what it learns.
+    for (round, standing) in ["new", "known"].into_iter().enumerate() {
+        let options = ["--encrypt", ["opportunistic", "require"][round], "-v"];
+        let done = fetch(&site, &options);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(std::fs::read(site.dir.join("got")).expect("got"), file);
+        let word = format!("encrypted by TLS_AES_128_GCM_SHA256, {standing} key SHA256:");
+        assert!(done.stderr.contains(&word), "{done:?}");
+        let known = std::fs::read_to_string(site.keys(Host::Left).join("known_peers"));
+        assert!(known.expect("known_peers").starts_with(&format!("{} ", site.server())));
+    }
+    let done = query(&site, &["--encrypt", "require", "--report"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(site.server_counter("datagram_accepted"), 1);
+    assert_eq!(site.server_counter("stack_associations_encrypted"), 3);
+}
+
+#[test]
+fn all_loops_of_a_server_have_its_key() {
+    let site = site(&["--encrypt", "require", "--loops", "2"]);
+    site.random_file("file", 1000);
+    let fetched = (0..6).filter(|_| fetch(&site, &["--encrypt", "require"]).code == Some(0));
+    assert_eq!(fetched.count(), 6, "the address has one key");
+    let mut status = site.command(Host::Right, MANYPATH);
+    status.args(["status", "--json"]);
+    let all: serde_json::Value = serde_json::from_str(&finish(status).stdout).expect("JSON");
+    let loops = all["stacks"].as_array().expect("stacks").iter();
+    let encrypted =
+        loops.filter_map(|one| one["counters"]["stack_associations_encrypted"].as_u64());
+    assert_eq!(encrypted.sum::<u64>(), 6);
+}
+
+#[test]
+fn what_must_be_encrypted_fails_where_it_cannot_be() {
+    let site = site(&[]);
+    site.random_file("file", 1000);
+    let done = fetch(&site, &["--encrypt", "require"]);
+    assert_eq!(done.code, Some(7), "curl cannot connect: {done:?}");
+    let done = query(&site, &["--encrypt", "require"]);
+    assert_ne!(done.code, Some(0), "{done:?}");
+    assert!(done.stderr.contains("refused"), "{done:?}");
+    assert_eq!(site.server_counter("datagram_accepted"), 0);
+    // Where a rule says it, everything else goes on.
+    let rules = format!("{RULES}remote enable port 8080 encrypt=require\n");
+    std::fs::write(site.dir.join("rules"), rules).expect("rules");
+    assert_eq!(fetch(&site, &[]).code, Some(7));
+    assert_eq!(query(&site, &[]).code, Some(0));
+}

@@ -1,0 +1,169 @@
+//! Associations that are encrypted, or may be: what their keys mean for them.
+
+use crate::association::Setup;
+use crate::base::Base;
+use crate::keys::{Arrival, Rejection, Trust};
+use crate::log;
+use crate::parameters;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, Message};
+use manypath_keys::PublicKey;
+use manypath_rules::Encrypt;
+use manypath_trust::Fingerprint;
+use std::io;
+use tracing::{info, warn};
+
+/// The association was aborted: whatever else has come on it counts for nothing.
+pub(crate) struct Ended;
+
+/// Reads the keys of this host as soon as something is to be encrypted.
+///
+/// # Errors
+/// Everything is to be encrypted, and nothing can be.
+pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
+    if base.core.config.gateway.is_some() {
+        return Ok(());
+    }
+    let (keys, core) = (&mut base.keys, &mut base.core);
+    let is_wanted = core.config.encrypt.max(core.rules.encrypt()) != Encrypt::Off;
+    if is_wanted && keys.trust_mut().is_none() {
+        match Trust::load(core.config.keys.clone()) {
+            Ok(trust) => keys.adopt(trust),
+            Err(error) if core.config.encrypt == Encrypt::Require => return Err(error),
+            Err(error) => warn!(target: log::STACK, "nothing is encrypted: {error}"),
+        }
+    }
+    for (id, rejection) in keys.distrusted() {
+        reject(base, id, &rejection);
+    }
+    let encrypt = feasible(base, base.core.config.encrypt).unwrap_or(Encrypt::Require);
+    let offered = parameters::key_management(encrypt);
+    base.core.driver.endpoint_mut().configure(|it| it.key_management = offered);
+    Ok(())
+}
+
+/// How an association can be encrypted that is to be so: a host without keys encrypts nothing.
+pub(crate) fn feasible(base: &Base, encrypt: Encrypt) -> Result<Encrypt, FallbackReason> {
+    match encrypt {
+        Encrypt::Off => Ok(encrypt),
+        Encrypt::Opportunistic | Encrypt::Require if base.keys.can_encrypt() => Ok(encrypt),
+        Encrypt::Opportunistic => Ok(Encrypt::Off),
+        Encrypt::Require => Err(FallbackReason::NotEncrypted),
+    }
+}
+
+/// Both ends can encrypt it.
+pub(crate) fn on_keys_wanted(base: &mut Base, id: AssociationId) {
+    let (timers, endpoint) = (&mut base.core.timers, base.core.driver.endpoint_mut());
+    let begun = base.keys.begin(base.core.now, endpoint, id, timers);
+    reject_unless(base, id, begun);
+}
+
+pub(crate) fn on_rekey_due(base: &mut Base, id: AssociationId) {
+    let endpoint = base.core.driver.endpoint_mut();
+    let begun = base.keys.on_rekey_due(base.core.now, endpoint, id);
+    reject_unless(base, id, begun);
+}
+
+pub(crate) fn on_keys_timer(base: &mut Base, id: AssociationId) {
+    let (now, endpoint) = (base.core.now, base.core.driver.endpoint_mut());
+    let done = base.keys.on_timer(now, endpoint, id, &mut base.core.timers);
+    reject_unless(base, id, done);
+}
+
+pub(crate) fn on_writable(base: &mut Base, id: AssociationId) {
+    base.keys.on_writable(base.core.now, base.core.driver.endpoint_mut(), id);
+    base.touch(id);
+}
+
+/// Lets go of the messages of associations whose peers turn out not to encrypt, unless they did before.
+pub(crate) fn follow_offers(base: &mut Base) {
+    let core = &base.core;
+    let settled = base.keys.settle_offers(|id| core.awaits_init_ack(id));
+    for (id, outcome) in settled {
+        reject_unless(base, id, outcome);
+        base.touch(id);
+    }
+}
+
+/// The peer has begun anew: without encryption only if it was not encrypted before.
+pub(crate) fn follow_restart(base: &mut Base, id: AssociationId) {
+    let plain = base.core.driver.endpoint().key_agreement(id).is_none();
+    if plain && base.keys.holds(id) {
+        reject(base, id, &Rejection::RestartedPlain);
+    }
+}
+
+/// Takes a message of an association; whether the association is protected from now on.
+pub(crate) fn take_message(
+    base: &mut Base,
+    id: AssociationId,
+    message: Message,
+) -> Result<bool, Ended> {
+    let (now, endpoint) = (base.core.now, base.core.driver.endpoint_mut());
+    match base.keys.take(now, endpoint, id, &mut base.core.timers, message) {
+        Ok(Arrival::Nothing) => Ok(false),
+        Ok(Arrival::Message(message)) => give_to_flows(base, id, message).map(|()| false),
+        Ok(Arrival::Protected { key, kept, early }) => {
+            note_kept(base, kept);
+            on_protected(base, id, key);
+            early.into_iter().try_for_each(|message| give_to_flows(base, id, message))?;
+            Ok(true)
+        }
+        Err(rejection) => {
+            reject(base, id, &rejection);
+            Err(Ended)
+        }
+    }
+}
+
+/// A key that is not kept is a new one for the next stack.
+pub(crate) fn note_kept(base: &mut Base, kept: bool) {
+    if !kept {
+        base.core.count("peer_keys_not_kept");
+    }
+}
+
+fn give_to_flows(base: &mut Base, id: AssociationId, message: Message) -> Result<(), Ended> {
+    let taken = base.all.get_mut(&id).map(|association| association.mux.handle_message(message));
+    let Some(Err(error)) = taken else { return Ok(()) };
+    base.core.abort_for(id, error);
+    Err(Ended)
+}
+
+fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
+    base.core.count("associations_encrypted");
+    let (peer, status) =
+        (base.core.peer_name(id), base.keys.status(base.core.driver.endpoint(), id));
+    let suite = status.as_ref().and_then(|it| it.cipher_suite.clone()).unwrap_or_default();
+    let standing = status.and_then(|it| it.standing).unwrap_or_default();
+    info!(target: log::ASSOCIATION,
+        "association {} with {peer}: encrypted by {suite}, {standing} key {}", id.0, Fingerprint::of(&key));
+    base.touch(id);
+}
+
+fn reject_unless(base: &mut Base, id: AssociationId, outcome: Result<(), Rejection>) {
+    if let Err(rejection) = outcome {
+        reject(base, id, &rejection);
+    }
+}
+
+/// The association is not used: it ends, and its connections go on elsewhere or fail.
+pub(crate) fn reject(base: &mut Base, id: AssociationId, rejection: &Rejection) {
+    base.core.count(rejection.counter());
+    let peer = base.core.peer_name(id);
+    match rejection.is_alarming() {
+        true => {
+            warn!(target: log::ASSOCIATION, "association {} with {peer}: {rejection}", id.0)
+        }
+        false => {
+            info!(target: log::ASSOCIATION, "association {} with {peer}: {rejection}", id.0)
+        }
+    }
+    base.retire(id);
+    if let Some(association) = base.all.get_mut(&id) {
+        association.setup = Setup::Ending;
+        association.rejected = Some(rejection.reason());
+    }
+    base.core.abort(id, b"not encrypted as it must be");
+}

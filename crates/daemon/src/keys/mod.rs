@@ -1,0 +1,305 @@
+//! Encrypted associations: their key management, and what is known of the peers behind them
+//! (docs/key-management.md).
+//!
+//! ```text
+//! INIT ─▶ offered ─┬─▶ keys are being made ─▶ protected: messages leave from here on
+//!                  │                     └──▶ rejected: the association ends
+//!                  └─▶ the peer does not encrypt ─▶ plain, unless it did so before
+//! ```
+//!
+//! Messages of an association wait until it is protected or known to be plain, and what comes before that is kept or
+//! dropped.
+
+mod rejection;
+mod trust;
+mod writer;
+
+pub(crate) use rejection::Rejection;
+pub use trust::KeyFiles;
+pub(crate) use trust::{Standing, Trust};
+pub(crate) use writer::{Contact, Writer};
+
+use crate::timers::{Timer, Timers};
+use manypath_control::status::EncryptionStatus;
+use manypath_engine::protection::KEY_MANAGEMENT;
+use manypath_engine::{AssociationId, Endpoint, Instant, Message};
+use manypath_keys::{Failure, KeyManagement, PublicKey, Step};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// Bytes of messages that are kept until an association is protected. A peer that has sent its last message of the
+/// handshake may send at once; as long as it has no answer its flows have no more than their first windows.
+const MAX_EARLY: usize = 1 << 20;
+/// The same of all associations.
+const MAX_EARLY_OF_ALL: usize = 16 << 20;
+
+/// The encrypted associations of a stack, and those that may become so.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// None while nothing is to be encrypted.
+    trust: Option<Trust>,
+    all: BTreeMap<AssociationId, Managed>,
+    /// Those whose peer has not said yet whether it encrypts.
+    offered: BTreeSet<AssociationId>,
+    /// Bytes that are kept until associations are protected.
+    early_bytes: usize,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+struct Managed {
+    /// The address that was asked, if this side began it.
+    asked: Option<IpAddr>,
+    management: Option<Box<KeyManagement>>,
+    /// What has come before it was protected.
+    early: Vec<Message>,
+    early_bytes: usize,
+    peer: Option<(PublicKey, Standing)>,
+    /// When its timer is due.
+    timer: Option<Instant>,
+}
+
+impl Managed {
+    /// Whether messages may leave.
+    const fn is_open(&self) -> bool {
+        self.peer.is_some()
+    }
+}
+
+/// What has arrived on an association.
+pub(crate) enum Arrival {
+    /// A message for its flows.
+    Message(Message),
+    /// Nothing for them.
+    Nothing,
+    /// The association is protected from now on: the key of its peer, whether that is remembered, and what had come.
+    Protected { key: PublicKey, kept: bool, early: Vec<Message> },
+}
+
+impl Keys {
+    /// Associations may be encrypted from now on.
+    pub(crate) fn adopt(&mut self, trust: Trust) {
+        self.trust = Some(trust);
+    }
+
+    /// What is known of peers, if anything may be encrypted.
+    pub(crate) const fn trust_mut(&mut self) -> Option<&mut Trust> {
+        self.trust.as_mut()
+    }
+
+    /// Whether this host has keys.
+    pub(crate) const fn can_encrypt(&self) -> bool {
+        self.trust.is_some()
+    }
+
+    /// This side has begun an association with `peer`, and offered to encrypt it.
+    pub(crate) fn offer(&mut self, id: AssociationId, peer: IpAddr) {
+        self.all.insert(id, Managed { asked: Some(peer), ..Managed::default() });
+        self.offered.insert(id);
+    }
+
+    /// Whether its messages have to wait.
+    pub(crate) fn holds(&self, id: AssociationId) -> bool {
+        self.all.get(&id).is_some_and(|one| !one.is_open())
+    }
+
+    /// The key of its peer, if it is protected.
+    pub(crate) fn peer_of(&self, id: AssociationId) -> Option<PublicKey> {
+        self.all.get(&id)?.peer.map(|(key, _)| key)
+    }
+
+    /// Whether connections to `addr`, where the peer of an association has proved to be, may use it: another address of
+    /// a peer is not known by another key, nor by any if the association is plain.
+    pub(crate) fn may_lead_to(&self, id: AssociationId, addr: IpAddr) -> bool {
+        let Some(trust) = &self.trust else { return true };
+        match self.all.get(&id).map(|one| one.peer) {
+            Some(Some((key, _))) => trust.judge(addr, &key).is_ok(),
+            Some(None) => false,
+            None => !trust.is_known(addr),
+        }
+    }
+
+    /// A program is led to `addr` over an association that may have been begun for another address. False if its key
+    /// cannot be kept.
+    pub(crate) fn note_use(&mut self, id: AssociationId, addr: IpAddr) -> bool {
+        let known = self.peer_of(id).zip(self.trust.as_mut());
+        known.is_none_or(|(key, trust)| trust.remember(addr, key))
+    }
+
+    /// Those whose peers are not trusted any more.
+    pub(crate) fn distrusted(&self) -> Vec<(AssociationId, Rejection)> {
+        let Some(trust) = &self.trust else { return Vec::new() };
+        let judge = |(id, one): (&AssociationId, &Managed)| {
+            let (key, _) = one.peer?;
+            let judged = one.asked.map_or_else(|| trust.admit(&key), |at| trust.judge(at, &key));
+            Some((*id, judged.err()?))
+        };
+        self.all.iter().filter_map(judge).collect()
+    }
+
+    /// Both ends can encrypt the association: its keys are made.
+    pub(crate) fn begin(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: AssociationId,
+        timers: &mut Timers,
+    ) -> Result<(), Rejection> {
+        let Some(trust) = &self.trust else { return Err(Failure::NotAgreed.into()) };
+        self.offered.remove(&id);
+        let one = self.all.entry(id).or_default();
+        // A peer that has restarted begins anew.
+        self.early_bytes -= one.early_bytes;
+        *one = Managed { asked: one.asked, timer: one.timer, ..Managed::default() };
+        let management = KeyManagement::begin(now, endpoint, id, trust.identity(), None)?;
+        one.management = Some(Box::new(management));
+        one.set_timer(id, timers);
+        Ok(())
+    }
+
+    /// Those whose peer has answered that it does not encrypt: they are plain from now on, or rejected.
+    pub(crate) fn settle_offers(
+        &mut self,
+        awaits_answer: impl Fn(AssociationId) -> bool,
+    ) -> Vec<(AssociationId, Result<(), Rejection>)> {
+        let answered: Vec<_> =
+            self.offered.iter().copied().filter(|id| !awaits_answer(*id)).collect();
+        answered.into_iter().map(|id| (id, self.settle_offer(id))).collect()
+    }
+
+    fn settle_offer(&mut self, id: AssociationId) -> Result<(), Rejection> {
+        self.offered.remove(&id);
+        let asked = self.all.remove(&id).and_then(|one| one.asked);
+        let known = |addr: &IpAddr| self.trust.as_ref().is_some_and(|trust| trust.is_known(*addr));
+        asked.filter(known).map_or(Ok(()), |addr| Err(Rejection::NoLongerEncrypted(addr)))
+    }
+
+    /// Takes a message of an association.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: AssociationId,
+        timers: &mut Timers,
+        message: Message,
+    ) -> Result<Arrival, Rejection> {
+        let Some(one) = self.all.get_mut(&id) else { return Ok(Arrival::Message(message)) };
+        match message.ppid == KEY_MANAGEMENT {
+            false if one.is_open() => return Ok(Arrival::Message(message)),
+            false => return self.keep(endpoint, id, message).map(|()| Arrival::Nothing),
+            true => {}
+        }
+        let Some(management) = &mut one.management else { return Ok(Arrival::Nothing) };
+        let step = management.handle_message(now, endpoint, &message.payload)?;
+        one.set_timer(id, timers);
+        match step {
+            Step::Continue => Ok(Arrival::Nothing),
+            Step::Protected(key) => self.admit(id, key),
+        }
+    }
+
+    /// Keeps a message that has come too early. One that is not protected is nobody's.
+    fn keep(
+        &mut self,
+        endpoint: &Endpoint,
+        id: AssociationId,
+        message: Message,
+    ) -> Result<(), Rejection> {
+        if endpoint.key_use(id).is_none_or(|usage| usage.exposed) {
+            return Err(Failure::Exposed.into());
+        }
+        let Some(one) = self.all.get_mut(&id) else { return Ok(()) };
+        let len = message.payload.len();
+        (one.early_bytes, self.early_bytes) = (one.early_bytes + len, self.early_bytes + len);
+        one.early.push(message);
+        match one.early_bytes > MAX_EARLY || self.early_bytes > MAX_EARLY_OF_ALL {
+            true => Err(Rejection::TooMuchTooEarly),
+            false => Ok(()),
+        }
+    }
+
+    /// The peer has proved to have `key`.
+    fn admit(&mut self, id: AssociationId, key: PublicKey) -> Result<Arrival, Rejection> {
+        let Some((one, trust)) = self.all.get_mut(&id).zip(self.trust.as_mut()) else {
+            return Ok(Arrival::Nothing);
+        };
+        let standing = match one.asked {
+            Some(addr) => trust.judge(addr, &key)?,
+            None => trust.admit(&key)?,
+        };
+        one.peer = Some((key, standing));
+        self.early_bytes -= std::mem::take(&mut one.early_bytes);
+        let kept = one.asked.is_none_or(|addr| trust.remember(addr, key));
+        Ok(Arrival::Protected { key, kept, early: std::mem::take(&mut one.early) })
+    }
+
+    /// A key is nearly used up.
+    pub(crate) fn on_rekey_due(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: AssociationId,
+    ) -> Result<(), Rejection> {
+        let management = self.all.get_mut(&id).and_then(|one| one.management.as_mut());
+        Ok(management.map_or(Ok(()), |it| it.handle_rekey_due(now, endpoint))?)
+    }
+
+    /// There is room for messages again.
+    pub(crate) fn on_writable(&mut self, now: Instant, endpoint: &mut Endpoint, id: AssociationId) {
+        if let Some(management) = self.all.get_mut(&id).and_then(|one| one.management.as_mut()) {
+            management.handle_writable(now, endpoint);
+        }
+    }
+
+    pub(crate) fn on_timer(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: AssociationId,
+        timers: &mut Timers,
+    ) -> Result<(), Rejection> {
+        let Some(one) = self.all.get_mut(&id) else { return Ok(()) };
+        one.timer.take_if(|at| *at <= now);
+        let done = one.management.as_mut().map_or(Ok(()), |it| it.handle_timeout(now, endpoint));
+        one.set_timer(id, timers);
+        Ok(done?)
+    }
+
+    /// The association has ended, or is not to be encrypted.
+    pub(crate) fn forget(&mut self, id: AssociationId) {
+        self.early_bytes -= self.all.remove(&id).map_or(0, |one| one.early_bytes);
+        self.offered.remove(&id);
+    }
+
+    pub(crate) fn status(
+        &self,
+        endpoint: &Endpoint,
+        id: AssociationId,
+    ) -> Option<EncryptionStatus> {
+        let one = self.all.get(&id)?;
+        let usage = endpoint.key_use(id).unwrap_or_default();
+        let opening = usage.opening.iter();
+        let (epoch, sealed, _) = usage.sealing.unwrap_or_default();
+        let suite = one.management.as_ref().and_then(|it| it.cipher_suite());
+        Some(EncryptionStatus {
+            state: if one.is_open() { "encrypted" } else { "key-exchange" }.to_owned(),
+            cipher_suite: suite.map(|suite| suite.name().to_owned()),
+            epoch,
+            peer: one.peer.map(|(key, _)| trust::name(&key)),
+            standing: one.peer.map(|(_, standing)| standing.name().to_owned()),
+            packets_sealed: sealed,
+            packets_opened: opening.clone().map(|epoch| epoch.opened).sum(),
+            packets_dropped: opening.map(|epoch| epoch.failures).sum(),
+        })
+    }
+}
+
+impl Managed {
+    fn set_timer(&mut self, id: AssociationId, timers: &mut Timers) {
+        let due = self.management.as_ref().and_then(|it| it.poll_timeout());
+        if let Some(due) = due.filter(|due| self.timer.is_none_or(|at| *due < at)) {
+            self.timer = Some(due);
+            timers.set(due, Timer::Keys(id));
+        }
+    }
+}

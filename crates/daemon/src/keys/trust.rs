@@ -1,0 +1,177 @@
+//! Who this host is, and which keys of peers it takes.
+
+use super::Rejection;
+use super::writer::{Contact, Writer};
+use crate::keeper::Keeper;
+use crate::log;
+use manypath_keys::{Identity, PublicKey};
+use manypath_trust::{
+    AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TrustStore, Verdict,
+};
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use tracing::warn;
+
+/// Where a stack finds its own key and those of peers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyFiles {
+    /// Its private key.
+    pub identity: IdentitySource,
+    /// The keys that peers have shown, by their addresses.
+    pub known_peers: KnownPeersFile,
+    /// Whether hosts count that the user knows by SSH.
+    pub ssh_hosts: bool,
+    /// The keys whose owners may begin associations. Without it all may.
+    pub authorized_peers: Option<PathBuf>,
+}
+
+impl KeyFiles {
+    /// The caller's usual files, with a key from there.
+    #[must_use]
+    pub fn usual(identity: IdentitySource) -> Self {
+        let known_peers = KnownPeersFile::usual();
+        Self { identity, known_peers, ssh_hosts: true, authorized_peers: None }
+    }
+
+    /// Those that are read again.
+    pub(crate) fn read_again(&self) -> impl Iterator<Item = PathBuf> {
+        let known = self.known_peers.path().to_owned();
+        std::iter::once(known).chain(self.authorized_peers.clone())
+    }
+
+    fn read(&self, own: PublicKey) -> io::Result<(TrustStore, Option<AuthorizedPeers>)> {
+        let known = self.known_peers.load().map_err(io::Error::other)?;
+        let path = self.known_peers.path().display();
+        known.faults().for_each(|fault| warn!(target: log::PEERS, "{path}: {fault}; ignored"));
+        let only = (self.identity == IdentitySource::Secret).then_some(own);
+        let ssh = match self.ssh_hosts {
+            true => SshHosts::usual().map_err(io::Error::other)?,
+            false => SshHosts::default(),
+        };
+        let authorized = self.authorized_peers.as_deref().map(AuthorizedPeers::load);
+        let authorized = authorized.transpose().map_err(io::Error::other)?;
+        Ok((TrustStore { known, ssh, only }, authorized))
+    }
+}
+
+/// What is known of a peer that is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// Its key was seen for the first time at its address.
+    New,
+    /// Its address is known to have its key.
+    Known,
+    /// Its key is authorized.
+    Authorized,
+    /// It has connected to this host, which takes every key.
+    Anyone,
+}
+
+impl Standing {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Known => "known",
+            Self::Authorized => "authorized",
+            Self::Anyone => "unknown",
+        }
+    }
+}
+
+/// A key for people.
+pub(super) fn name(key: &PublicKey) -> String {
+    Fingerprint::of(key).to_string()
+}
+
+/// The own key, and those of peers.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    /// Without them the key is one for this stack alone, and peers are known until it ends.
+    files: Option<KeyFiles>,
+    identity: Identity,
+    store: TrustStore,
+    authorized: Option<AuthorizedPeers>,
+    /// Begun with the first thing to write.
+    writer: Option<Writer>,
+}
+
+impl Trust {
+    /// # Errors
+    /// When a file cannot be read, or the own key not be made.
+    pub(crate) fn load(files: Option<KeyFiles>) -> io::Result<Self> {
+        let identity = match &files {
+            Some(files) => files.identity.load().map_err(io::Error::other)?,
+            None => Identity::generate()
+                .and_then(|private| Identity::from_private(&private))
+                .map_err(io::Error::other)?,
+        };
+        let read = files.as_ref().map(|files| files.read(identity.public_key()));
+        let (store, authorized) = read.transpose()?.unwrap_or_default();
+        Ok(Self { files, identity, store, authorized, writer: None })
+    }
+
+    /// Reads again what may have changed about peers.
+    ///
+    /// # Errors
+    /// When a file cannot be read; then nothing changes.
+    pub(crate) fn reload(&mut self) -> io::Result<()> {
+        let Some(files) = &self.files else { return Ok(()) };
+        (self.store, self.authorized) = files.read(self.identity.public_key())?;
+        Ok(())
+    }
+
+    pub(crate) const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Whether a peer at this address may not do without encryption.
+    pub(crate) fn is_known(&self, addr: IpAddr) -> bool {
+        self.store.is_known(addr)
+    }
+
+    /// Whether a peer at this address may have this key.
+    pub(crate) fn judge(&self, addr: IpAddr, presented: &PublicKey) -> Result<Standing, Rejection> {
+        match self.store.verdict(addr, presented) {
+            Verdict::New => Ok(Standing::New),
+            Verdict::Known(_) => Ok(Standing::Known),
+            Verdict::Changed { known } => {
+                Err(Rejection::KeyChanged { addr, known, presented: *presented })
+            }
+            Verdict::Revoked => Err(Rejection::KeyRevoked(*presented)),
+        }
+    }
+
+    /// Whether a peer with this key may begin associations.
+    pub(crate) fn admit(&self, key: &PublicKey) -> Result<Standing, Rejection> {
+        let allows = |list: &AuthorizedPeers| list.allows(key).is_some();
+        let is_revoked = self.store.known.is_revoked(key) || self.store.ssh.is_revoked(key);
+        match (self.store.only, self.authorized.as_ref().map(allows)) {
+            _ if is_revoked => Err(Rejection::KeyRevoked(*key)),
+            (Some(only), _) if only != *key => Err(Rejection::NotAuthorized(*key)),
+            (_, Some(false)) => Err(Rejection::NotAuthorized(*key)),
+            (None, None) => Ok(Standing::Anyone),
+            _ => Ok(Standing::Authorized),
+        }
+    }
+
+    /// The peer at this address, of which nothing may be known, has this key. False if that cannot be kept.
+    pub(crate) fn remember(&mut self, addr: IpAddr, key: PublicKey) -> bool {
+        if self.store.verdict(addr, &key) != Verdict::New {
+            return true;
+        }
+        let fits = self.store.known.remember(addr, key);
+        fits && self.files.is_none() || self.keep(Contact::new(addr, key))
+    }
+
+    fn keep(&mut self, contact: Contact) -> bool {
+        if let Some(keeper) = Keeper::current() {
+            return keeper.remember(contact).unwrap_or(false);
+        }
+        let Some(files) = &self.files else { return false };
+        if self.writer.is_none() {
+            self.writer = Writer::start(files.known_peers.clone()).ok();
+        }
+        self.writer.as_ref().is_some_and(|writer| writer.take(contact))
+    }
+}
