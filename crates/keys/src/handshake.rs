@@ -2,9 +2,10 @@
 //! an epoch that come of it.
 
 use crate::exporter::{Exporter, Secret};
+use crate::key_log::Material;
 use crate::{Failure, Identity, PublicKey};
 use manypath_aead::CipherSuite;
-use manypath_engine::protection::{KeyRole, NONCE_LEN, RecordKey};
+use manypath_engine::protection::{KeyRole, NONCE_LEN};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::ring::{cipher_suite as suites, default_provider, kx_group};
@@ -81,23 +82,19 @@ impl Handshake {
 
     /// The key of what `sender` sends, in an association in which `context` was agreed on. The client has it when
     /// the handshake is complete, the server one flight earlier; before there is none.
-    pub(crate) fn key(
-        &self,
-        sender: KeyRole,
-        context: &[u8],
-    ) -> Result<Option<RecordKey>, Failure> {
+    pub(crate) fn key(&self, sender: KeyRole, context: &[u8]) -> Result<Option<Material>, Failure> {
         let Some(suite) = self.cipher_suite() else { return Ok(None) };
         let Some(exporter) = self.secret.exporter(suite) else { return Ok(None) };
-        record_key(&exporter, suite, sender, context).ok_or(Failure::Malformed).map(Some)
+        material(&exporter, suite, sender, context).ok_or(Failure::Malformed).map(Some)
     }
 }
 
-fn record_key(
+fn material(
     exporter: &Exporter,
     suite: CipherSuite,
     sender: KeyRole,
     context: &[u8],
-) -> Option<RecordKey> {
+) -> Option<Material> {
     let sender = match sender {
         KeyRole::Client => "CLIENT",
         KeyRole::Server => "SERVER",
@@ -107,8 +104,8 @@ fn record_key(
         exporter.export(&label, context, len)
     };
     let (key, sn) = (export("KEY", suite.key_len())?, export("SN", suite.key_len())?);
-    let iv = export("IV", NONCE_LEN)?;
-    suite.key(&key, *iv.first_chunk()?, &sn).ok()
+    let iv = *export("IV", NONCE_LEN)?.first_chunk()?;
+    Some(Material { suite, key, iv, sn })
 }
 
 /// TLS 1.3 with the cipher suites of DTLS chunks and X25519.

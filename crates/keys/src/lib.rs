@@ -21,10 +21,12 @@ mod exporter;
 mod failure;
 mod handshake;
 mod identity;
+mod key_log;
 mod management;
 
 pub use failure::Failure;
 pub use identity::{BadKey, BadPublicKey, Identity, PublicKey, SSH_PREFIX};
+pub use key_log::KeyLogFile;
 pub use management::{KeyManagement, Step};
 
 /// Our DTLS Key Management Identifier, from the range for "First Come, First Served"; not registered.

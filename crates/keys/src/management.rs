@@ -1,13 +1,17 @@
 //! The key management of one association.
 
 use crate::handshake::Handshake;
+use crate::key_log::Material;
 use crate::{Failure, Identity, METHOD, PublicKey};
 use bytes::Bytes;
 use manypath_aead::CipherSuite;
-use manypath_engine::protection::{FIRST_EPOCH, KEY_MANAGEMENT, KeyRole, ProtectionError};
+use manypath_engine::protection::{
+    FIRST_EPOCH, KEY_MANAGEMENT, KeyRole, ProtectionError, RecordKey,
+};
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Outgoing, SendError, StreamId};
 use std::collections::VecDeque;
 use std::mem;
+use zeroize::Zeroizing;
 
 /// Protection Valid: "The message is 2 bytes and is 0x4F4B."
 const PVALID: [u8; 2] = *b"OK";
@@ -72,6 +76,8 @@ pub struct KeyManagement {
     rekey: Option<Instant>,
     /// When the keys before the newest ones are dropped.
     drained: Option<Instant>,
+    /// Lines for a log of keys, if there is one.
+    key_log: Option<VecDeque<Zeroizing<String>>>,
 }
 
 impl KeyManagement {
@@ -103,6 +109,7 @@ impl KeyManagement {
             deadline: Some(now + PATIENCE),
             rekey: None,
             drained: None,
+            key_log: None,
         };
         this.transmit();
         this.flush(now, endpoint);
@@ -187,6 +194,16 @@ impl KeyManagement {
         self.suite
     }
 
+    /// Notes all keys from now on, for [`Self::poll_key_log`]: with them anybody can read the association.
+    pub fn log_keys(&mut self) {
+        self.key_log = Some(VecDeque::new());
+    }
+
+    /// A line for a [`KeyLogFile`](crate::KeyLogFile), to be asked for after each call until there is none.
+    pub fn poll_key_log(&mut self) -> Option<Zeroizing<String>> {
+        self.key_log.as_mut()?.pop_front()
+    }
+
     fn handle_records(
         &mut self,
         now: Instant,
@@ -225,10 +242,11 @@ impl KeyManagement {
         if self.receiving == Some(self.epoch) {
             return Ok(());
         }
-        if let Some(key) = handshake.key(sender, &context(endpoint, self.id)?)? {
+        if let Some(material) = handshake.key(sender, &context(endpoint, self.id)?)? {
             if endpoint.key_use(self.id).is_some_and(|usage| usage.exposed) {
                 return Err(Failure::Exposed);
             }
+            let key = self.record_key(endpoint, &material)?;
             endpoint.install_receiving_key(now, self.id, self.epoch, key)?;
             self.receiving = Some(self.epoch);
         }
@@ -243,9 +261,10 @@ impl KeyManagement {
         presented: PublicKey,
     ) -> Result<Step, Failure> {
         let State::Handshake(handshake) = &self.state else { return Err(Failure::Malformed) };
-        let key = handshake.key(self.role, &context(endpoint, self.id)?)?;
+        let material = handshake.key(self.role, &context(endpoint, self.id)?)?;
         self.suite = handshake.cipher_suite();
-        endpoint.install_sending_key(now, self.id, self.epoch, key.ok_or(Failure::Malformed)?)?;
+        let key = self.record_key(endpoint, &material.ok_or(Failure::Malformed)?)?;
+        endpoint.install_sending_key(now, self.id, self.epoch, key)?;
         self.state = State::Confirming;
         self.peer = Some(presented);
         if self.role == KeyRole::Server {
@@ -258,6 +277,19 @@ impl KeyManagement {
             true => Ok(Step::Continue),
             false => Ok(Step::Protected(presented)),
         }
+    }
+
+    /// The key of the newest epoch, which is noted if keys are logged.
+    fn record_key(
+        &mut self,
+        endpoint: &Endpoint,
+        material: &Material,
+    ) -> Result<RecordKey, Failure> {
+        let (agreed, epoch) = (endpoint.key_agreement(self.id), self.epoch);
+        if let Some((log, agreed)) = self.key_log.as_mut().zip(agreed) {
+            log.push_back(material.line(agreed, epoch));
+        }
+        material.record_key().ok_or(Failure::Malformed)
     }
 
     /// The peer takes what is sealed with our key.
