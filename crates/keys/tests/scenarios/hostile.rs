@@ -26,7 +26,7 @@ fn strip(bytes: &mut Vec<u8>) {
 }
 
 /// Sets a reserved bit in what the peer says, which changes nothing else.
-fn alter(bytes: &mut Vec<u8>) {
+pub(crate) fn alter(bytes: &mut Vec<u8>) {
     if let Some(at) = parameter(bytes) {
         bytes[at + 8] ^= 0x80;
         *bytes = checksummed(std::mem::take(bytes));

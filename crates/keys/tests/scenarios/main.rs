@@ -17,6 +17,7 @@ mod craft;
 mod pair;
 
 mod hostile;
+mod judge;
 mod managed;
 mod messages;
 mod rekey;
