@@ -16,6 +16,7 @@ mod craft;
 #[allow(dead_code, reason = "shared with the engine's tests")]
 mod pair;
 
+mod captures;
 mod hostile;
 mod judge;
 mod managed;

@@ -21,6 +21,8 @@ pub(crate) struct End {
     /// Those that came before it was known from whom.
     early: Vec<Bytes>,
     pub(crate) closed: Option<CloseReason>,
+    /// Lines of its log of keys.
+    pub(crate) key_log: Vec<String>,
     seen: usize,
 }
 
@@ -36,6 +38,7 @@ impl End {
             received: Vec::new(),
             early: Vec::new(),
             closed: None,
+            key_log: Vec::new(),
             seen: 0,
         }
     }
@@ -166,7 +169,8 @@ impl Managed {
             Event::KeysWanted => {
                 let (identity, known) = (self.end(side).identity.clone(), self.end(side).known);
                 let endpoint = &mut self.pair.node(side).endpoint;
-                let keys = KeyManagement::begin(now, endpoint, id, &identity, known).unwrap();
+                let mut keys = KeyManagement::begin(now, endpoint, id, &identity, known).unwrap();
+                keys.log_keys();
                 let end = self.end(side);
                 (end.id, end.keys) = (Some(id), Some(keys));
             }
@@ -203,6 +207,9 @@ impl Managed {
         let Some(mut keys) = self.end(side).keys.take() else { return };
         let endpoint = &mut self.pair.node(side).endpoint;
         let outcome = call(&mut keys, now, endpoint);
+        while let Some(line) = keys.poll_key_log() {
+            self.end(side).key_log.push(line.to_string());
+        }
         let id = self.end(side).id.unwrap();
         match outcome {
             Ok(step) => {
