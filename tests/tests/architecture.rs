@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gate", &["control"]),
     ("shim", &["control", "gate", "rules"]),
     ("cgroup", &["control", "gate", "rules", "netlink"]),
-    ("pkt", &["wire", "engine"]),
+    ("pkt", &["wire", "engine", "aead"]),
     ("ssh", &["window"]),
     ("sockets", &["engine"]),
     ("sctp", &["engine", "net", "sockets"]),

@@ -1,7 +1,7 @@
 //! `getsockopt(fd, level, option, value, [length])`: the value is what the script expects.
 
 use super::set::EVENTS;
-use super::{authentication, kept, paths, reconfiguration};
+use super::{authentication, kept, paths, protection, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::Value;
 use crate::socket::arguments::Arguments;
@@ -40,7 +40,9 @@ pub(crate) fn get(world: &mut World, args: &Arguments<'_>) -> Called {
         "SCTP_ASSOCINFO" => association_info(world, fd)?,
         "SCTP_MAXSEG" => fragment_limit(world, fd)?,
         "SCTP_EVENT" => event(world.sockets.get(fd)?, expected)?,
-        _ => match authentication::get_option(world, fd, option)? {
+        _ => match authentication::get_option(world, fd, option)?
+            .or(protection::get_option(world, fd, option)?)
+        {
             Some(found) => found,
             None => of_socket(world.sockets.get(fd)?, option)?,
         },

@@ -1,10 +1,12 @@
 //! Socket options: `get.rs` reads, `set.rs` writes, `kept.rs` lists those that only have to be
-//! remembered, `authentication.rs` has those of AUTH, `paths.rs` what acts on the paths of an association, `reconfiguration.rs` has those that are requests.
+//! remembered, `authentication.rs` has those of AUTH, `paths.rs` what acts on the paths of an association, `protection.rs`
+//! has those of DTLS chunks, `reconfiguration.rs` those that are requests.
 
 mod authentication;
 mod get;
 mod kept;
 mod paths;
+mod protection;
 mod reconfiguration;
 mod set;
 

@@ -1,6 +1,6 @@
 //! `setsockopt(fd, level, option, value, length)`.
 
-use super::{authentication, kept, paths, reconfiguration};
+use super::{authentication, kept, paths, protection, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::socket::arguments::{Arguments, field, fields, int};
@@ -22,7 +22,11 @@ pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
     if let Some(outcome) = reconfiguration::request(world, fd, option, value)? {
         return Ok(outcome);
     }
-    if let Some(outcome) = authentication::set(world, fd, option, value)? {
+    let of_security = match authentication::set(world, fd, option, value)? {
+        None => protection::set(world, fd, option, value)?,
+        outcome => outcome,
+    };
+    if let Some(outcome) = of_security {
         let stack = world.sockets.get(fd)?.stack;
         stack.map(|_| ensure_stack(world, fd)).transpose()?;
         return Ok(outcome);
