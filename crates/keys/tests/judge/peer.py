@@ -1,7 +1,8 @@
 """A small SCTP (RFC 9260) with DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk) and the key management of keys.py: one
 association at one address, without congestion control.
 
-    peer.py [--private SEED] [--known KEY] [--suites 1301,1302,1303] [--bad-signature] [--port PORT] [--udp PORT]
+    peer.py [--private SEED] [--known KEY] [--suites 1301,1302,1303] [--bad-signature] [--port PORT]
+            [--adaptation CODE] [--udp ADDRESS:PORT]
 
 SEED and KEY are the 32 bytes of a private and of a public key, and all bytes are in hexadecimal. Reads lines from
 standard input and does what they say:
@@ -43,7 +44,7 @@ from tls13 import Refused, SUITES, public_bytes
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN, SHUTDOWN_ACK = range(9)
 ERROR, COOKIE_ECHO, COOKIE_ACK, SHUTDOWN_COMPLETE, DTLS = 9, 10, 11, 14, 0x41
-STATE_COOKIE = 7
+STATE_COOKIE, ADAPTATION = 7, 0xC006
 KEY_MANAGEMENT = 4242
 LARGEST = 1100
 ANSWERS = 1 << 31
@@ -148,6 +149,8 @@ class Association:
         offer = tlv(PARAMETER, struct.pack("!IBB", tie, CLIENT | SERVER, METHOD))
         self.own_parameter = offer[:10]
         head = struct.pack("!IIHHI", self.tag, 1 << 20, 1024, 1024, self.tsn)
+        if self.options.adaptation is not None:
+            parameters += (tlv(ADAPTATION, struct.pack("!I", self.options.adaptation)),)
         return chunk(kind, head + offer + b"".join(parameters))
 
     def connect(self, port):
@@ -319,21 +322,25 @@ def obey(association, words):
 def over_udp(options):
     """Sends and takes packets at a UDP port; what is not acknowledged in a second is sent again."""
     port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    port.bind(("127.0.0.1", options.udp))
-    peer = None
+    address, number = options.udp.split(":")
+    port.bind((address, int(number)))
+    peer, rest = None, b""
     association = Association(options, lambda packet: port.sendto(packet, peer))
     while True:
-        ready, _, _ = select.select([port, sys.stdin], [], [], 1)
+        # Not through the buffer of sys.stdin, in which lines wait that select does not know of.
+        ready, _, _ = select.select([port, 0], [], [], 1)
         if port in ready:
             packet, peer = port.recvfrom(65536)
             association.handle(packet)
-        if sys.stdin in ready:
-            words = sys.stdin.readline().split()
-            if not words:
+        if 0 in ready:
+            read = os.read(0, 65536)
+            if not read:
                 return
-            if words[0] == "connect":
-                peer = (words[2], int(words[3]))
-            obey(association, words)
+            *lines, rest = (rest + read).split(b"\n")
+            for words in map(str.split, map(bytes.decode, lines)):
+                if words[0] == "connect":
+                    peer = (words[2], int(words[3]))
+                obey(association, words)
         if not ready:
             association.timeout()
 
@@ -345,7 +352,8 @@ def main():
     parser.add_argument("--suites", default=",".join(f"{suite:x}" for suite in SUITES))
     parser.add_argument("--bad-signature", action="store_true")
     parser.add_argument("--port", type=int, default=5001)
-    parser.add_argument("--udp", type=int)
+    parser.add_argument("--adaptation", type=lambda code: int(code, 16))
+    parser.add_argument("--udp")
     options = parser.parse_args()
     options.private = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(options.private))
     options.suites = [int(suite, 16) for suite in options.suites.split(",")]
