@@ -5,7 +5,7 @@
 --     tshark -X lua_script:sctp_dtls.lua -o sctp_dtls.keylog:keys.log -r capture.pcapng
 --
 -- The ciphers are in Lua, so that it needs no more than Wireshark's interpreter (5.2 and later), whose GcryptCipher not
--- every version in use has. Some thousand packets take seconds.
+-- every version in use has. They are slow: cut large captures down to what is of interest before.
 
 -- Operations on 32 bits: a library of Lua 5.2, operators since 5.3.
 local band, bor, bxor, lshift, rshift, rotl
@@ -353,8 +353,12 @@ local function open_as(key, record, low, sequence)
         local part = ciphertext:sub(at + 1, at + aead.size)
         out[#out + 1] = xor(part, aead.stream(nonce, at / aead.size))
     end
-    local inner = table.concat(out):gsub("\0+$", "")
-    return inner:byte(-1) == APPLICATION_DATA and inner:sub(1, -2) or nil
+    local inner = table.concat(out)
+    local len = #inner
+    while inner:byte(len) == 0 do -- padding
+        len = len - 1
+    end
+    return inner:byte(len) == APPLICATION_DATA and inner:sub(1, len - 1) or nil
 end
 
 local function open(key, record)
