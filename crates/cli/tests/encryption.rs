@@ -2,10 +2,15 @@
 
 use crate::common;
 
-use common::{Finished, MANYPATH, Site, finish};
+use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/datagrams.py");
+/// A second implementation of SCTP, DTLS chunks and key management.
+const JUDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../keys/tests/judge/peer.py");
 const PATHS: [&str; 2] = ["20mbit,5ms,queue=300", "20mbit,10ms,queue=300"];
 const RULES: &str = "remote enable udp ports 7000-7999 lifetime=2s\n";
 
@@ -80,4 +85,59 @@ fn what_must_be_encrypted_fails_where_it_cannot_be() {
     std::fs::write(site.dir.join("rules"), rules).expect("rules");
     assert_eq!(fetch(&site, &[]).code, Some(7));
     assert_eq!(query(&site, &[]).code, Some(0));
+}
+
+/// Control messages and bytes of a flow's opener, and bytes of its acceptor (docs/flow-protocol.md section 2).
+const CONTROL: u32 = 0x6d50_0100;
+const OF_OPENER: u32 = 0x6d50_0101;
+const OF_ACCEPTOR: u32 = 0x6d50_0102;
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// OPEN of a flow to this port of `server`.
+fn open(server: &str, port: u16) -> String {
+    let address: std::net::Ipv4Addr = server.parse().expect("an address of IPv4");
+    let address = format!("0400{port:04x}{:08x}", u32::from(address));
+    format!("0101000000000001{:08x}{address}{address}", 65_536)
+}
+
+#[test]
+fn another_implementation_is_served_and_the_log_has_its_keys() {
+    let mut site = Site::with_paths(&PATHS);
+    site.web();
+    std::fs::write(site.dir.join("www/file"), "what is served").expect("a file");
+    let log = site.dir.join("keys.log");
+    let mut server = site.command(Host::Right, MANYPATH);
+    server.args(["serve", "--allow", "8080", "-v", "--encrypt", "require"]);
+    server.env("MANYPATH_KEYLOG", &log);
+    site.begin_service(server, MANYPATH, "udp", 9899);
+    let own = format!("{}:9899", site.lab.address(Host::Left, 0));
+    let mut judge = site.command(Host::Left, find("timeout"));
+    judge.args(["60", "python3", "-B", JUDGE, "--adaptation", "6d500001", "--udp", &own]);
+    let mut judge = judge.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3");
+    let mut input = judge.stdin.take().expect("a pipe");
+    let mut lines = BufReader::new(judge.stdout.take().expect("a pipe")).lines();
+    let mut wait_for = |start: &str| {
+        let told = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with(start)));
+        told.unwrap_or_else(|| panic!("no {start}")).expect("text")
+    };
+    let mut say = |line: String| writeln!(input, "{line}").expect("the judge listens");
+    say(format!("connect 29899 {} 9899", site.server()));
+    wait_for("protected ");
+    say(format!("send 2 {CONTROL} {}", open(&site.server(), 8080)));
+    say(format!("send 2 {OF_OPENER} {}", hex("GET /file HTTP/1.0\r\n\r\n")));
+    wait_for(&format!("message 2 {CONTROL} 02"));
+    let answer = wait_for(&format!("message 2 {OF_ACCEPTOR} "));
+    assert!(answer.contains(&hex("200 OK")), "{answer}");
+    say("rekey".to_owned());
+    wait_for("epoch 4 ");
+    drop(say);
+    drop(input);
+    judge.wait().expect("it ends with its input");
+    let keys = std::fs::read_to_string(&log).expect("a log of keys");
+    let of_keys = keys.lines().filter(|line| line.starts_with("SCTP_DTLS_KEY ")).count();
+    assert_eq!((keys.lines().count(), of_keys), (4, 4), "{keys}");
+    assert_eq!(std::fs::metadata(&log).expect("its mode").permissions().mode() & 0o777, 0o600);
 }

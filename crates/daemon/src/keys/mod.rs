@@ -151,7 +151,10 @@ impl Keys {
         // A peer that has restarted begins anew.
         self.early_bytes -= one.early_bytes;
         *one = Managed { asked: one.asked, timer: one.timer, ..Managed::default() };
-        let management = KeyManagement::begin(now, endpoint, id, trust.identity(), None)?;
+        let mut management = KeyManagement::begin(now, endpoint, id, trust.identity(), None)?;
+        if trust.logs_keys() {
+            management.log_keys();
+        }
         one.management = Some(Box::new(management));
         one.set_timer(id, timers);
         Ok(())
@@ -191,6 +194,9 @@ impl Keys {
         }
         let Some(management) = &mut one.management else { return Ok(Arrival::Nothing) };
         let step = management.handle_message(now, endpoint, &message.payload)?;
+        while let Some((line, trust)) = management.poll_key_log().zip(self.trust.as_mut()) {
+            trust.log_key(&line);
+        }
         one.set_timer(id, timers);
         match step {
             Step::Continue => Ok(Arrival::Nothing),

@@ -4,7 +4,7 @@ use super::Rejection;
 use super::writer::{Contact, Writer};
 use crate::keeper::Keeper;
 use crate::log;
-use manypath_keys::{Identity, PublicKey};
+use manypath_keys::{Identity, KeyLogFile, PublicKey};
 use manypath_trust::{
     AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TrustStore, Verdict,
 };
@@ -94,6 +94,8 @@ pub(crate) struct Trust {
     authorized: Option<AuthorizedPeers>,
     /// Begun with the first thing to write.
     writer: Option<Writer>,
+    /// Where the keys of all associations go, for who reads captures.
+    key_log: Option<KeyLogFile>,
 }
 
 impl Trust {
@@ -108,7 +110,25 @@ impl Trust {
         };
         let read = files.as_ref().map(|files| files.read(identity.public_key()));
         let (store, authorized) = read.transpose()?.unwrap_or_default();
-        Ok(Self { files, identity, store, authorized, writer: None })
+        let key_log = KeyLogFile::from_env()?;
+        if key_log.is_some() {
+            warn!(target: log::STACK, "MANYPATH_KEYLOG: whoever has that file can read what is encrypted");
+        }
+        Ok(Self { files, identity, store, authorized, writer: None, key_log })
+    }
+
+    /// Whether keys of associations are written to a file.
+    pub(super) const fn logs_keys(&self) -> bool {
+        self.key_log.is_some()
+    }
+
+    /// Writes a line of the log of keys.
+    pub(super) fn log_key(&mut self, line: &str) {
+        let written = self.key_log.as_mut().map(|file| file.write(line));
+        if let Some(Err(error)) = written {
+            warn!(target: log::STACK, "MANYPATH_KEYLOG: {error}; no more keys are written");
+            self.key_log = None;
+        }
     }
 
     /// Reads again what may have changed about peers.
@@ -145,9 +165,8 @@ impl Trust {
     /// Whether a peer with this key may begin associations.
     pub(crate) fn admit(&self, key: &PublicKey) -> Result<Standing, Rejection> {
         let allows = |list: &AuthorizedPeers| list.allows(key).is_some();
-        let is_revoked = self.store.known.is_revoked(key) || self.store.ssh.is_revoked(key);
         match (self.store.only, self.authorized.as_ref().map(allows)) {
-            _ if is_revoked => Err(Rejection::KeyRevoked(*key)),
+            _ if self.store.is_revoked(key) => Err(Rejection::KeyRevoked(*key)),
             (Some(only), _) if only != *key => Err(Rejection::NotAuthorized(*key)),
             (_, Some(false)) => Err(Rejection::NotAuthorized(*key)),
             (None, None) => Ok(Standing::Anyone),
