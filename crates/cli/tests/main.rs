@@ -46,4 +46,5 @@ mod step_aside;
 mod translated;
 mod unprivileged;
 mod uplinks;
+mod wakeups;
 mod way;

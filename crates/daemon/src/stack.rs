@@ -229,7 +229,7 @@ impl Stack {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         self.tell_ready();
         while !self.is_over() {
-            self.pause_under_flood();
+            self.pause();
             let timeout = self.clock.until(self.next_turn());
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -241,11 +241,9 @@ impl Stack {
         Ok(())
     }
 
-    fn pause_under_flood(&mut self) {
-        let now = self.clock.now();
-        if self.next_turn() != Some(Instant::ZERO)
-            && let Some(pause) = self.base.core.driver.flood_pause(now)
-        {
+    fn pause(&mut self) {
+        let (now, due) = (self.clock.now(), self.next_turn());
+        if let Some(pause) = self.base.core.driver.pause(now, due) {
             std::thread::sleep(pause);
         }
     }
@@ -309,6 +307,9 @@ impl Stack {
     fn on_event(&mut self, event: &Event) {
         let Some(source) = Source::of(event.token()) else { return };
         let base = &mut self.base;
+        if !matches!(source, Source::Local(_) | Source::Relay(_)) {
+            base.core.driver.hurry();
+        }
         match source {
             // A socket of the driver, which has had it.
             Source::Local(_) => {}

@@ -69,7 +69,7 @@ pub use profile::Profile;
 pub use send::{Abandoned, Outgoing, ReliabilityPolicy, SendError};
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,
-    SenderQueueInfo, StreamQueueInfo,
+    RoundTrips, SenderQueueInfo, StreamQueueInfo,
 };
 pub use time::{Duration, Instant};
 pub use transmit::{PacketBatch, Transmit};

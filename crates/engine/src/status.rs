@@ -204,6 +204,16 @@ pub enum IdleReason {
     NoLink,
 }
 
+/// How long the paths of an association take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RoundTrips {
+    /// The shortest round trip that was ever measured, on any path.
+    pub min_rtt: Option<Duration>,
+    /// The longest smoothed one of the paths that may carry data now, if there are several and one is measured. Data in order
+    /// is delivered no sooner than the slowest of them brings its part.
+    pub slowest: Option<Duration>,
+}
+
 /// What an association holds to be sent, per stream: the `SCTP_SQINFO` of
 /// draft-dreibholz-tsvwg-sctpsocket-sqinfo. With it an application can fill a send buffer that is
 /// shared by streams on dissimilar paths.

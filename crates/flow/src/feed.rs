@@ -32,7 +32,7 @@ pub fn feed(
     let fragment = endpoint.fragment_size(id);
     let limit = unsent_limit(endpoint, id);
     flows.advance_time(now);
-    flows.set_slowest_path(endpoint.slowest_round_trip(id).unwrap_or_default());
+    flows.set_slowest_path(endpoint.round_trips(id).slowest.unwrap_or_default());
     let mut taken = 0;
     let outcome = loop {
         if endpoint.unsent(id) >= limit {

@@ -261,15 +261,28 @@ impl Driver {
         self.exchange.endpoint.poll_timeout()
     }
 
-    /// How long the loop should sleep before it polls again, although packets come meanwhile: while strangers flood the
-    /// sockets, one turn then reads many packets. `None` without a flood, and while there is work.
-    pub fn flood_pause(&mut self, now: Instant) -> Option<Duration> {
-        let pause = self.exchange.flood.pause()?;
-        if self.timeout().is_some_and(|due| due.since(now) < pause) {
+    /// How long the loop should sleep before it polls again, although packets come meanwhile, so that one turn reads many: while
+    /// strangers flood the sockets, or bulk data flows over paths that are long beside the pause. `due` is when
+    /// the loop has something to do. `None` when neither is so, and while there is work.
+    pub fn pause(&mut self, now: Instant, due: Option<Instant>) -> Option<Duration> {
+        let due = due.map(|due| due.since(now));
+        if due.is_some_and(|due| due.is_zero()) {
             return None;
         }
-        self.exchange.counters.flood_pauses += 1;
+        let flood = self.exchange.flood.pause();
+        if let Some(pause) = flood.filter(|pause| due.is_none_or(|due| due >= *pause)) {
+            self.exchange.counters.flood_pauses += 1;
+            return Some(pause);
+        }
+        let pause = self.exchange.moderation.pause(due)?;
+        self.exchange.counters.moderation_pauses += 1;
         Some(pause)
+    }
+
+    /// The loop has handled something for which others wait: it does not sleep before it polls again until bulk data has flowed
+    /// alone for some time.
+    pub fn hurry(&mut self) {
+        self.exchange.moderation.interrupt();
     }
 
     /// The endpoint.

@@ -6,6 +6,7 @@ use crate::counters::Counters;
 use crate::error_queue::ErrorKind;
 use crate::flood::{self, Flood};
 use crate::loops::Seat;
+use crate::moderation::Moderation;
 use crate::receive::Datagram;
 use crate::send::{MAX_DATAGRAM, Packets};
 use crate::siblings::Report;
@@ -44,6 +45,7 @@ pub(crate) struct Exchange {
     /// Bytes given to the endpoint since the last flush.
     unanswered: usize,
     pub(crate) flood: Flood,
+    pub(crate) moderation: Moderation,
     /// Which of several loops this is.
     pub(crate) seat: Option<Seat>,
 }
@@ -60,6 +62,7 @@ impl Exchange {
             told: Instant::ZERO,
             unanswered: 0,
             flood: Flood::default(),
+            moderation: Moderation::default(),
             seat: None,
         }
     }
@@ -87,6 +90,18 @@ impl Exchange {
         self.endpoint.leave_strays(self.passes_on());
         let handed_on = self.counters.handed_on;
         self.flood.look(now, flood::dropped(self.endpoint.counters()) + handed_on);
+        self.moderate(now);
+    }
+
+    fn moderate(&mut self, now: Instant) {
+        let sockets = self.sockets.iter().map(|socket| &socket.path.counters);
+        let all = sockets.chain([&self.counters]);
+        let bytes = all.map(|counters| counters.bytes_sent + counters.bytes_received).sum();
+        let endpoint = &self.endpoint;
+        self.moderation.look(now, bytes, || {
+            let ids = endpoint.associations().into_iter();
+            ids.filter_map(|id| endpoint.round_trips(id).min_rtt).min()
+        });
     }
 
     /// Whether a server before this one gets what concerns nobody here.

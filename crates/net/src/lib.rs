@@ -45,6 +45,7 @@ mod lent;
 mod limits;
 mod links;
 mod loops;
+mod moderation;
 #[cfg(test)]
 #[path = "../tests/support/namespace.rs"]
 mod namespace;

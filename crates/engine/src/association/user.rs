@@ -5,7 +5,7 @@ use super::tcb::Association;
 use crate::config::Reliability;
 use crate::event::Event;
 use crate::send::{Failed, Outgoing, SendError, Undelivered};
-use crate::time::Duration;
+use crate::status::RoundTrips;
 
 impl Association {
     /// Queues a message, reliable or as far as its stream is if nothing is said about it.
@@ -89,12 +89,14 @@ impl Association {
         if self.state.accepts_messages() && !self.shutdown_wanted { self.sender.space() } else { 0 }
     }
 
-    /// The longest smoothed round trip of the paths that may carry data, if there are several.
-    pub(crate) fn slowest_round_trip(&self) -> Option<Duration> {
+    pub(crate) fn round_trips(&self) -> RoundTrips {
         let usable = self.sender.usable(&self.paths);
-        let paths = || self.paths.iter().filter(|path| usable.contains(path.id()));
-        paths().nth(1)?;
-        paths().filter_map(|path| path.rtt().smoothed()).max()
+        let smoothed = self.paths.iter().filter(|path| usable.contains(path.id()));
+        let smoothed = smoothed.filter_map(|path| path.rtt().smoothed());
+        RoundTrips {
+            min_rtt: self.paths.iter().filter_map(|path| path.rtt().least()).min(),
+            slowest: smoothed.max().filter(|_| usable.len() > 1),
+        }
     }
 
     /// The user is to be told when all that was to be sent has been delivered.

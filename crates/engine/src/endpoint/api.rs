@@ -14,8 +14,10 @@ use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection
 use crate::path::{PathAddr, PathRule, Scope};
 use crate::rng::Rng;
 use crate::send::{Abandoned, Outgoing, ReliabilityPolicy, SendError};
-use crate::status::{AssociationStatistics, AssociationStatus, Counters, SenderQueueInfo};
-use crate::time::{Duration, Instant};
+use crate::status::{
+    AssociationStatistics, AssociationStatus, Counters, RoundTrips, SenderQueueInfo,
+};
+use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -449,10 +451,9 @@ impl Endpoint {
         self.registry.get(id).map_or(0, |it| it.sender.wanted(&it.paths))
     }
 
-    /// The longest smoothed round trip of the paths that may carry data now, if there are several and one is measured.
-    /// Data in order is delivered no sooner than the slowest of them brings its part.
-    pub fn slowest_round_trip(&self, id: AssociationId) -> Option<Duration> {
-        self.registry.get(id).and_then(Association::slowest_round_trip)
+    /// How long round trips take; nothing is known of an association that does not exist.
+    pub fn round_trips(&self, id: AssociationId) -> RoundTrips {
+        self.registry.get(id).map(Association::round_trips).unwrap_or_default()
     }
 
     /// Tells how many bytes the user holds back beyond those that it has queued, to keep its own queue short;

@@ -114,7 +114,7 @@ fn a_flood_of_what_goes_from_loop_to_loop_is_noticed_by_the_first() {
     let len = abort.finish();
     let stranger = UdpSocket::bind("127.74.1.9:0").unwrap();
     let end = Instant::now() + LIMIT;
-    let is_flooded = |host: &mut Host| host.driver.flood_pause(host.clock.now()).is_some();
+    let is_flooded = |host: &mut Host| host.driver.pause(host.clock.now(), None).is_some();
     while !is_flooded(&mut server[0]) {
         assert!(Instant::now() < end, "{:?}", server[0].driver.counters());
         for _ in 0..30 {
