@@ -74,7 +74,7 @@ counters! {
     report_pauses,
     /// Times that the loop slept a quarter of a millisecond, because strangers flooded the sockets.
     flood_pauses,
-    /// Times that the loop slept for up to 1.5 ms while bulk data flowed, so that the next turn handles several packets.
+    /// Times that the loop slept for up to 1.5 ms while bulk data came, so that the next turn handles several packets.
     moderation_pauses,
     /// Received buffers with packets of no association here, passed on to the server before this one.
     passed_on,

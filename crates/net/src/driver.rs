@@ -262,7 +262,7 @@ impl Driver {
     }
 
     /// How long the loop should sleep before it polls again, although packets come meanwhile, so that one turn reads many: while
-    /// strangers flood the sockets, or bulk data flows over paths that are long beside the pause. `due` is when
+    /// strangers flood the sockets, or bulk data comes over paths that are long beside the pause. `due` is when
     /// the loop has something to do. `None` when neither is so, and while there is work.
     pub fn pause(&mut self, now: Instant, due: Option<Instant>) -> Option<Duration> {
         let due = due.map(|due| due.since(now));

@@ -96,7 +96,7 @@ impl Exchange {
     fn moderate(&mut self, now: Instant) {
         let sockets = self.sockets.iter().map(|socket| &socket.path.counters);
         let all = sockets.chain([&self.counters]);
-        let bytes = all.map(|counters| counters.bytes_sent + counters.bytes_received).sum();
+        let bytes = all.map(|counters| counters.bytes_received).sum();
         let endpoint = &self.endpoint;
         self.moderation.look(now, bytes, || {
             let ids = endpoint.associations().into_iter();

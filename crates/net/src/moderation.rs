@@ -1,4 +1,4 @@
-//! Moderation of wake-ups, as network cards moderate interrupts: while bulk data flows, the loop sleeps between reads, so
+//! Moderation of wake-ups, as network cards moderate interrupts: while bulk data comes, the loop sleeps between reads, so
 //! that one turn handles several packets and hands them to a program by one write.
 //!
 //! ```text
@@ -9,15 +9,16 @@
 //! what handling it does. Arrivals bear the kernel's time stamps, so a pause does not look like a queue or a longer round trip to
 //! the endpoint; acknowledgements leave later by the pause, which is small beside any round trip on which it is made.
 //!
-//! There is no pause where it would be noticed or gains nothing: when little data moves, or only small packets; in the first
+//! There is no pause where it would be noticed or gains nothing: when little data comes, or only small packets; in the first
 //! [`SUSTAINED`] windows of a transfer, so that requests and answers that are over soon do not wait; over short round trips; and
-//! at rates at which packets come in batches by themselves.
+//! at rates at which packets come in batches by themselves. A sender does not pause either: it gains little, because it paces
+//! its packets in pieces of a millisecond anyway, and answers beside its bulk data came later (docs/performance.md).
 
 use manypath_engine::{Duration, Instant};
 
 /// How often the rate is judged.
 const WINDOW: Duration = Duration::from_millis(10);
-/// Bytes sent and received in a window from which on pauses pay: about 20 Mbit/s, or two full packets in the longest pause.
+/// Bytes received in a window from which on pauses pay: about 20 Mbit/s, or two full packets in the longest pause.
 const MIN_BYTES: u64 = 24 << 10;
 /// The same up to which they do: 800 Mbit/s. What comes in a pause fits into the smallest receive buffer that Linux gives
 /// to a UDP socket by default, 208 KiB with its overhead.
@@ -35,7 +36,7 @@ const PAUSES_PER_ROUND_TRIP: u32 = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Moderation {
     begun: Instant,
-    /// Bytes sent and received before the window began.
+    /// Bytes received before the window began.
     before: u64,
     /// Windows in a row of bulk data.
     busy: u32,
@@ -43,7 +44,7 @@ pub(crate) struct Moderation {
 }
 
 impl Moderation {
-    /// Judges the rate at the end of a window. `bytes` counts what was sent and received from the beginning. `min_rtt` is the shortest
+    /// Judges the rate at the end of a window. `bytes` counts what was received from the beginning. `min_rtt` is the shortest
     /// round trip to any peer; it is asked for only while bulk data flows, every [`REFRESH`] windows.
     pub(crate) fn look(
         &mut self,
