@@ -133,7 +133,6 @@ fn another_implementation_is_served_and_the_log_has_its_keys() {
     assert!(answer.contains(&hex("200 OK")), "{answer}");
     say("rekey".to_owned());
     wait_for("epoch 4 ");
-    drop(say);
     drop(input);
     judge.wait().expect("it ends with its input");
     let keys = std::fs::read_to_string(&log).expect("a log of keys");
