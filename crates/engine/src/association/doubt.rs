@@ -5,9 +5,10 @@
 
 use super::context::Context;
 use super::cookie::Cookie;
-use super::restart::CookieAction;
+use super::restart::{CookieAction, action};
 use super::tcb::Association;
 use crate::event::CloseReason;
+use crate::path::Path;
 use crate::time::Instant;
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
@@ -29,40 +30,38 @@ pub(crate) fn is_abort(packet: Packet<'_>, tag_reflected: bool) -> bool {
     chunks.any(|chunk| matches!(chunk, Chunk::Abort(abort) if abort.tag_reflected == tag_reflected))
 }
 
-impl Association {
-    /// A packet without protection said that the peer does not know the association any more.
-    pub(crate) fn doubt_peer(&mut self, cx: &mut Context<'_>) {
-        if self.state.sends_heartbeats() && self.security.doubt().is_none() {
-            cx.counters.doubted_peers += 1;
-            self.ask_peer(cx, 1);
-        }
+/// A packet without protection said that the peer does not know the association any more.
+pub(crate) fn begin(association: &mut Association, cx: &mut Context<'_>) {
+    if association.state.sends_heartbeats() && association.security.doubt().is_none() {
+        cx.counters.doubted_peers += 1;
+        ask(association, cx, 1);
     }
+}
 
-    /// The peer has sent back a cookie without protection, which is not taken.
-    pub(crate) fn doubt_restart(&mut self, cx: &mut Context<'_>, cookie: &Cookie) {
-        if self.judge(cookie) == CookieAction::Restart {
-            self.doubt_peer(cx);
-        }
+/// The peer has sent back a cookie without protection, which is not taken.
+pub(crate) fn on_cookie(association: &mut Association, cx: &mut Context<'_>, cookie: &Cookie) {
+    if action(association, cookie) == CookieAction::Restart {
+        begin(association, cx);
     }
+}
 
-    /// Asks again when nothing has come for an RTO, or ends the association.
-    pub(super) fn handle_doubt(&mut self, cx: &mut Context<'_>) {
-        match self.security.doubt().filter(|doubt| doubt.until <= cx.now) {
-            Some(doubt) if doubt.asked < QUESTIONS => self.ask_peer(cx, doubt.asked + 1),
-            Some(_) => self.give_up(cx, CloseReason::PeerAborted(None)),
-            None => {}
-        }
+/// Asks again when nothing has come for an RTO, or ends the association.
+pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>) {
+    match association.security.doubt().filter(|doubt| doubt.until <= cx.now) {
+        Some(doubt) if doubt.asked < QUESTIONS => ask(association, cx, doubt.asked + 1),
+        Some(_) => association.give_up(cx, CloseReason::PeerAborted(None)),
+        None => {}
     }
+}
 
-    fn ask_peer(&mut self, cx: &Context<'_>, asked: u32) {
-        let mut rto = self.control_rto();
-        for path in self.paths.iter_mut().filter(|path| path.is_confirmed() && !path.is_suspended())
-        {
-            path.heartbeat_mut().probe_now();
-            if path.is_active() {
-                rto = rto.max(path.rtt().rto());
-            }
+fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
+    let mut rto = association.control_rto();
+    let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
+    for path in association.paths.iter_mut().filter(usable) {
+        path.heartbeat_mut().probe_now();
+        if path.is_active() {
+            rto = rto.max(path.rtt().rto());
         }
-        self.security.set_doubt(Doubt { asked, until: cx.now + rto });
     }
+    association.security.set_doubt(Doubt { asked, until: cx.now + rto });
 }

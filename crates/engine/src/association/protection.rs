@@ -4,8 +4,8 @@
 use super::authentication::Security;
 use super::context::Context;
 use super::cookie::Cookie;
-use super::doubt::{Doubt, is_abort};
-use super::restart::CookieAction;
+use super::doubt::{self, Doubt, is_abort};
+use super::restart::{CookieAction, action};
 use super::tcb::Association;
 use crate::event::{AssociationId, Event};
 use crate::protection::{
@@ -209,7 +209,7 @@ impl Association {
             Kind::Plain => {
                 cx.counters.unprotected_packets += 1;
                 if is_abort(packet, false) {
-                    self.doubt_peer(cx);
+                    doubt::begin(self, cx);
                 }
                 return;
             }
@@ -242,7 +242,7 @@ impl Association {
     /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
     /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet.
     pub(crate) fn takes_plain_cookie(&self, cookie: &Cookie) -> bool {
-        let repeated = || self.judge(cookie) == CookieAction::Duplicate;
+        let repeated = || action(self, cookie) == CookieAction::Duplicate;
         let protection = self.security.protection.as_ref();
         protection.is_none_or(|it| !it.required && (!it.keys.is_any() || repeated()))
     }

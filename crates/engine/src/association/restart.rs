@@ -67,6 +67,12 @@ pub(crate) fn judge(
     }
 }
 
+/// What a valid cookie means for `association`.
+pub(super) fn action(association: &Association, cookie: &Cookie) -> CookieAction {
+    let (local, tie) = (association.handshake.local_tag, association.handshake.tie);
+    judge(cookie, local, association.peer_tag(), tie)
+}
+
 impl Association {
     /// An INIT arrived over `addr` that names an address of this association (sections 5.2.1, 5.2.2
     /// and 9.2).
@@ -110,11 +116,6 @@ impl Association {
         }
     }
 
-    /// What a valid cookie means for this association.
-    pub(super) fn judge(&self, cookie: &Cookie) -> CookieAction {
-        judge(cookie, self.handshake.local_tag, self.peer_tag(), self.handshake.tie)
-    }
-
     /// A COOKIE ECHO with a valid cookie arrived over `addr` in a packet for this association.
     /// Whether the rest of the packet is to be processed.
     pub(crate) fn handle_cookie_echo(
@@ -127,7 +128,7 @@ impl Association {
             cx.counters.unknown_addresses += 1;
             return false;
         }
-        match self.judge(&cookie) {
+        match action(self, &cookie) {
             CookieAction::Restart if self.repeat_shutdown_ack() => {
                 self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);
                 return false;

@@ -4,6 +4,7 @@
 //! A timer is an instant kept where its meaning is. Here they are only looked through.
 
 use super::context::Context;
+use super::doubt;
 use super::mtu;
 use super::state::State;
 use super::tcb::Association;
@@ -78,7 +79,7 @@ impl Association {
         self.retry_reconfiguration(cx);
         self.retry_asconf(cx);
         self.handle_retry(cx);
-        self.handle_doubt(cx);
+        doubt::handle_timeout(self, cx);
     }
 
     /// T3-rtx. In COOKIE-ECHOED its data leaves only with the next COOKIE ECHO, whose own timer

@@ -8,6 +8,7 @@ use crate::association::Association;
 use crate::association::announcement::Refusal;
 use crate::association::control::cause_bytes;
 use crate::association::cookie::Cookie;
+use crate::association::doubt;
 use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
 use crate::ecn::Ecn;
@@ -39,7 +40,8 @@ impl Endpoint {
         };
         if let Some(id) = known.filter(refuses) {
             self.counters.unprotected_packets += 1;
-            return self.with(now, id, |association, cx| association.doubt_restart(cx, &cookie));
+            return self
+                .with(now, id, |association, cx| doubt::on_cookie(association, cx, &cookie));
         }
         let authenticity = match self.authenticate_cookie(known, &cookie, auth) {
             Ok(authenticity) => authenticity,

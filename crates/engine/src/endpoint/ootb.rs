@@ -3,8 +3,7 @@
 use super::Endpoint;
 use super::api::context;
 use super::demux::answer_header;
-use crate::association::Association;
-use crate::association::doubt::is_abort;
+use crate::association::doubt::{self, is_abort};
 use crate::path::PathAddr;
 use crate::time::Instant;
 use manypath_wire::cause::{Cause, Causes};
@@ -33,7 +32,7 @@ impl Endpoint {
         if association.security.requires_protection() && reflected {
             self.counters.unprotected_packets += 1;
             if is_abort(packet, true) {
-                self.with(now, id, Association::doubt_peer);
+                self.with(now, id, doubt::begin);
             }
             return;
         }
