@@ -181,6 +181,13 @@ impl AddressChanges {
         planned
     }
 
+    /// The removal of an address that is to be added again, if it has not left: what it would take away is in use.
+    fn take_back(&mut self, request: Request) -> Option<Request> {
+        let undone = |it: &Request| it.removes() && it.address == request.address;
+        let at = self.waiting.iter().rposition(undone);
+        at.filter(|_| request.change == AddressChange::Added).and_then(|at| self.waiting.remove(at))
+    }
+
     fn refuses(&self, change: AddressChange) -> bool {
         match change {
             AddressChange::Added | AddressChange::Removed => self.refuses.0,
@@ -367,7 +374,7 @@ impl Addressing<'_> {
     /// The user wants one of our addresses to be added, removed or preferred.
     pub(crate) fn change_address(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         change: AddressChange,
         address: IpAddr,
     ) -> Result<(), AddressError> {
@@ -375,8 +382,13 @@ impl Addressing<'_> {
         if request.untold {
             return self.change_untold(cx, request);
         }
-        if let Some(changes) = &mut self.addresses {
-            changes.waiting.push_back(request);
+        let Some(changes) = &mut self.addresses else { return Ok(()) };
+        match changes.take_back(request) {
+            None => changes.waiting.push_back(request),
+            Some(removal) => {
+                self.conclude_change(cx, removal, false, None);
+                self.conclude_change(cx, request, false, None);
+            }
         }
         Ok(())
     }

@@ -59,6 +59,21 @@ fn what_was_in_flight_when_a_link_goes_down_is_sent_elsewhere_at_once() {
 }
 
 #[test]
+fn an_address_that_comes_back_before_the_peer_heard_that_it_went_is_used() {
+    let mut stage = stage(2, 2);
+    stage.lose(&[1, 2]);
+    stage.remove(1);
+    stage.remove(2);
+    stage.pair.drive(millis(10_000));
+    stage.pair.gone.clear();
+    stage.lose(&[2]);
+    stage.announce(1);
+    stage.pair.send(Side::A, stage.a, 0, b"over the first");
+    stage.pair.drive(millis(1_000));
+    assert_eq!(stage.received(), [14], "{:?}", paths_of_a(&stage.pair, stage.a));
+}
+
+#[test]
 fn without_any_link_an_association_waits_without_counting_errors() {
     let mut stage = stage(1, 1);
     let now = stage.pair.now;
