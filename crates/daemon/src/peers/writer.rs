@@ -184,6 +184,8 @@ mod tests {
             thread::yield_now();
         };
         assert!(why.contains("below: Not a directory"), "{why}");
+        // It would make the folder anew.
+        drop(writer);
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 }
