@@ -42,7 +42,7 @@ mod time;
 mod transmit;
 mod tsn;
 
-pub use association::asconf::AddressError;
+pub use association::addresses::AddressError;
 pub use association::cookie::seen_source;
 pub use association::reconfiguration::ReconfigurationError;
 pub use authentication::KeyError;

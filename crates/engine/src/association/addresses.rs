@@ -13,6 +13,39 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
+/// Why a change of addresses was not requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressError {
+    /// There is no such association, or it is not established.
+    NotEstablished,
+    /// It was not agreed on with the peer (`Config::address_reconfiguration`), or the peer does not
+    /// understand such requests.
+    NotSupported,
+    /// It is not one of our addresses, or not one of the association's.
+    UnknownAddress,
+    /// The association has this address already.
+    AlreadyThere,
+    /// The association would have no address left.
+    LastAddress,
+    /// Too many changes wait.
+    TooMany,
+}
+
+impl core::fmt::Display for AddressError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NotEstablished => "no established association",
+            Self::NotSupported => "the peer does not support changes of addresses",
+            Self::UnknownAddress => "no such address",
+            Self::AlreadyThere => "the association has the address already",
+            Self::LastAddress => "the last address cannot be removed",
+            Self::TooMany => "too many changes of addresses wait",
+        })
+    }
+}
+
+impl core::error::Error for AddressError {}
+
 impl Association {
     /// The peer's INIT or INIT ACK said `peer`. Without authentication no address changes (section 6).
     pub(super) fn agree_on_address_changes(

@@ -6,6 +6,7 @@
 //! wants meanwhile waits for the next one. An address that is added is no source of packets before it
 //! is acknowledged; one that is removed is none from the ASCONF on.
 
+use super::addresses::AddressError;
 use super::context::Context;
 use super::path_manager::Addressing;
 use super::receive::Arrival;
@@ -28,39 +29,6 @@ use manypath_wire::parameter::{AddressRequest, Parameter, ParameterWriter, Param
 const MAX_REQUESTS: usize = 400;
 /// Most changes of the user that wait.
 const MAX_WAITING: usize = 32;
-
-/// Why a change of addresses was not requested.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AddressError {
-    /// There is no such association, or it is not established.
-    NotEstablished,
-    /// It was not agreed on with the peer (`Config::address_reconfiguration`), or the peer does not
-    /// understand such requests.
-    NotSupported,
-    /// It is not one of our addresses, or not one of the association's.
-    UnknownAddress,
-    /// The association has this address already.
-    AlreadyThere,
-    /// The association would have no address left.
-    LastAddress,
-    /// Too many changes wait.
-    TooMany,
-}
-
-impl core::fmt::Display for AddressError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotEstablished => "no established association",
-            Self::NotSupported => "the peer does not support changes of addresses",
-            Self::UnknownAddress => "no such address",
-            Self::AlreadyThere => "the association has the address already",
-            Self::LastAddress => "the last address cannot be removed",
-            Self::TooMany => "too many changes of addresses wait",
-        })
-    }
-}
-
-impl core::error::Error for AddressError {}
 
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

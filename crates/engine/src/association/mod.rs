@@ -27,7 +27,7 @@
 //! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).
 
 pub(crate) mod abort_reasons;
-mod addresses;
+pub(crate) mod addresses;
 pub(crate) mod announcement;
 pub(crate) mod asconf;
 mod asconf_answer;

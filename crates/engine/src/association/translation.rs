@@ -11,7 +11,8 @@
 //! * A host that only receives sends nothing by which a forgotten mapping would come back. So it
 //!   probes a path on which data has ceased to arrive.
 
-use super::asconf::{AddressChanges, AddressError, Request};
+use super::addresses::AddressError;
+use super::asconf::{AddressChanges, Request};
 use super::context::Context;
 use super::path_manager::{Addressing, PathManager};
 use crate::event::AddressChange;

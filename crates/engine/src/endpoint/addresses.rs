@@ -1,7 +1,7 @@
 //! Addresses of associations that are in use: ASCONF (RFC 5061).
 
 use super::{AssociationId, Endpoint};
-use crate::association::asconf::AddressError;
+use crate::association::addresses::AddressError;
 use crate::config::LocalAddress;
 use crate::event::AddressChange;
 use crate::time::Instant;
