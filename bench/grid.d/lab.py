@@ -45,8 +45,8 @@ def with_us():
 class Lab:
     """A lab that is up; programs on its hosts end with it."""
 
-    def __init__(self, setup):
-        self.setup, self.control, self.children = setup, (None, False), []
+    def __init__(self, setup, serve=()):
+        self.setup, self.control, self.children, self.options = setup, (None, False), [], serve
         self.link_ports = itertools.count(FIRST_LINK_PORT)
         self.name = f"grid{os.getpid()}"
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -108,7 +108,7 @@ class Lab:
             program = [*before, find("nginx"), "-c", f"{folder}/conf", "-p", folder, "-e", f"{folder}/error.log"]
             self.start("right", f"nginx-{port}", port, *program)
         allow = ",".join(map(str, [HTTP_PORT, ECHO_PORT, BULK_PORT]))
-        self.serve = self.start("right", "serve", 9899, MANYPATH, "serve", "--allow", allow)
+        self.serve = self.start("right", "serve", 9899, MANYPATH, "serve", "--allow", allow, *self.options)
 
     def on(self, host, *command):
         return [MANYPATH, "lab", "--name", self.name, "exec", host, "--", *map(str, command)]
@@ -121,7 +121,7 @@ class Lab:
 
     def environment(self):
         """Stacks keep to files of their own, and leave nothing behind, also to the next run."""
-        files = {f"MANYPATH_{key}": os.path.join(self.dir, key.lower()) for key in ["PEERS", "RULES", "SYSCTL"]}
+        files = {f"MANYPATH_{key}": os.path.join(self.dir, key.lower()) for key in ["KEYS", "PEERS", "RULES", "SYSCTL"]}
         own = {"MANYPATH_RUNTIME_DIR": os.path.join(self.dir, "run"), "MANYPATH_OWN_STACK": "1"}
         return {**os.environ, **files, **own}
 
