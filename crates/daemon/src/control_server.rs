@@ -6,7 +6,6 @@ use crate::config::StackConfig;
 use crate::core::Core;
 use crate::datagrams::Program;
 use crate::keeper::Keeper;
-use crate::keys::Trust;
 use crate::log;
 use crate::services::ListenerId;
 use crate::stack::Stack;
@@ -473,15 +472,19 @@ impl Stack {
         self.base.core.reply(id, reply);
     }
 
-    /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
+    /// Reads rules, settings, path policies and keys of peers again: all, or nothing when one is wrong.
     pub(crate) fn reload(&mut self) -> Result<usize, String> {
         let rules = self.base.core.rules.read().map_err(|e| e.to_string())?;
         let paths = self.base.core.path_policies.read().map_err(|e| e.to_string())?;
+        let trust = self.base.keys.trust_mut().map(|trust| trust.read_peers());
+        let peers = trust.transpose().map_err(|e| e.to_string())?.flatten();
         self.settings.apply(&mut self.base.core.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
         self.base.core.adopt_path_policies(paths);
         let count = self.base.core.rules.adopt(rules);
-        self.base.keys.trust_mut().map_or(Ok(()), Trust::reload).map_err(|e| e.to_string())?;
+        if let Some((trust, peers)) = self.base.keys.trust_mut().zip(peers) {
+            trust.adopt(peers);
+        }
         protection::prepare_keys(&mut self.base).map_err(|e| e.to_string())?;
         self.review_listeners();
         self.services.listen_direct(&mut self.base);

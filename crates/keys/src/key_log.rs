@@ -3,10 +3,10 @@
 
 use manypath_aead::CipherSuite;
 use manypath_engine::protection::{KeyAgreement, NONCE_LEN, RecordKey};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 /// The environment variable that names the file.
@@ -47,23 +47,19 @@ fn hex(bytes: &[u8]) -> Zeroizing<String> {
 pub struct KeyLogFile(File);
 
 impl KeyLogFile {
-    /// The file that the environment variable `MANYPATH_KEYLOG` names; none if that is not set.
-    ///
-    /// # Errors
-    /// As [`Self::append`].
-    pub fn from_env() -> io::Result<Option<Self>> {
-        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-        named.map(|path| Self::append(Path::new(&path))).transpose()
+    /// What the environment variable `MANYPATH_KEYLOG` names; none if that is not set.
+    #[must_use]
+    pub fn path_from_env() -> Option<PathBuf> {
+        std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 
-    /// Appends to a file, which is made with mode 0600.
+    /// Takes a file that was opened to append.
     ///
     /// # Errors
     /// The system's, and `PermissionDenied` if anybody but its owner may open the file.
-    pub fn append(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    pub fn new(file: File) -> io::Result<Self> {
         if file.metadata()?.mode() & 0o077 != 0 {
-            let why = format!("others may open the key log: chmod 600 {}", path.display());
+            let why = "others may open the key log: give it mode 0600 (chmod 600)";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         Ok(Self(file))

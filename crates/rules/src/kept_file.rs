@@ -47,12 +47,12 @@ pub fn open_kept_file(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file such as a log to write at its end. No link of another user is followed, and a file that is not there is
-/// made, for its owner to write and its group to read.
+/// made with this mode.
 ///
 /// # Errors
 /// As the operating system says; when a symbolic link belongs to neither root nor the caller.
-pub fn open_to_append(path: &Path) -> io::Result<File> {
-    Location::for_reading(path)?.open_to_append()
+pub fn open_to_append(path: &Path, mode: u32) -> io::Result<File> {
+    Location::for_reading(path)?.open_to_append(mode)
 }
 
 impl KeptFile {

@@ -67,17 +67,17 @@ impl Location {
         if is_device || kind == FileType::RegularFile { Ok(file) } else { Err(not_a_file()) }
     }
 
-    /// Opens the file to write at its end. One that is not there is made, for its owner to write and its group to read.
+    /// Opens the file to write at its end. One that is not there is made with this mode.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub(crate) fn open_to_append(&self) -> io::Result<File> {
+    pub(crate) fn open_to_append(&self, mode: u32) -> io::Result<File> {
         let how = OFlags::CREATE | OFlags::APPEND | OFlags::WRONLY;
         if self.is_open_file {
             let how = how | OFlags::CLOEXEC | OFlags::NOCTTY;
             return Ok(rustix::fs::openat(&self.folder, &self.name, how, Mode::empty())?.into());
         }
-        self.open(&self.name, how, Mode::RUSR | Mode::WUSR | Mode::RGRP)
+        self.open(&self.name, how, Mode::from_raw_mode(mode))
     }
 
     /// Keeps other writers out until the result is dropped.

@@ -171,8 +171,8 @@ impl Keys {
     }
 
     fn settle_offer(&mut self, id: AssociationId) -> Result<(), Rejection> {
-        self.offered.remove(&id);
-        let asked = self.all.remove(&id).and_then(|one| one.asked);
+        let asked = self.all.get(&id).and_then(|one| one.asked);
+        self.forget(id);
         let known = |addr: &IpAddr| self.trust.as_ref().is_some_and(|trust| trust.is_known(*addr));
         asked.filter(known).map_or(Ok(()), |addr| Err(Rejection::NoLongerEncrypted(addr)))
     }

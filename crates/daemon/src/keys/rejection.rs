@@ -5,7 +5,7 @@ use manypath_keys::{Failure, PublicKey};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Why an association is not used: what is said of it, and of the connections that wanted it.
+/// Why an association is not used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Rejection {
     /// The peer at this address was encrypted before, and is not any more.

@@ -10,8 +10,11 @@ use manypath_trust::{
 };
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracing::warn;
+
+/// What the files tell of peers: their keys, and whose may begin associations if not all may.
+pub(crate) type Peers = (TrustStore, Option<AuthorizedPeers>);
 
 /// Where a stack finds its own key and those of peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,7 +43,7 @@ impl KeyFiles {
         std::iter::once(known).chain(self.authorized_peers.clone())
     }
 
-    fn read(&self, own: PublicKey) -> io::Result<(TrustStore, Option<AuthorizedPeers>)> {
+    fn read(&self, own: PublicKey) -> io::Result<Peers> {
         let known = self.known_peers.load().map_err(io::Error::other)?;
         let path = self.known_peers.path().display();
         known.faults().for_each(|fault| warn!(target: log::PEERS, "{path}: {fault}; ignored"));
@@ -84,6 +87,14 @@ pub(super) fn name(key: &PublicKey) -> String {
     Fingerprint::of(key).to_string()
 }
 
+fn open_key_log(path: &Path) -> io::Result<KeyLogFile> {
+    let opened = manypath_rules::open_to_append(path, 0o600).and_then(KeyLogFile::new);
+    let named = |error| io::Error::other(format!("MANYPATH_KEYLOG: {}: {error}", path.display()));
+    let file = opened.map_err(named)?;
+    warn!(target: log::STACK, "MANYPATH_KEYLOG: whoever has that file can read what is encrypted");
+    Ok(file)
+}
+
 /// The own key, and those of peers.
 #[derive(Debug)]
 pub(crate) struct Trust {
@@ -110,10 +121,7 @@ impl Trust {
         };
         let read = files.as_ref().map(|files| files.read(identity.public_key()));
         let (store, authorized) = read.transpose()?.unwrap_or_default();
-        let key_log = KeyLogFile::from_env()?;
-        if key_log.is_some() {
-            warn!(target: log::STACK, "MANYPATH_KEYLOG: whoever has that file can read what is encrypted");
-        }
+        let key_log = KeyLogFile::path_from_env().map(|path| open_key_log(&path)).transpose()?;
         Ok(Self { files, identity, store, authorized, writer: None, key_log })
     }
 
@@ -131,14 +139,17 @@ impl Trust {
         }
     }
 
-    /// Reads again what may have changed about peers.
+    /// Reads again what may have changed about peers, if there are files.
     ///
     /// # Errors
-    /// When a file cannot be read; then nothing changes.
-    pub(crate) fn reload(&mut self) -> io::Result<()> {
-        let Some(files) = &self.files else { return Ok(()) };
-        (self.store, self.authorized) = files.read(self.identity.public_key())?;
-        Ok(())
+    /// When a file cannot be read.
+    pub(crate) fn read_peers(&self) -> io::Result<Option<Peers>> {
+        self.files.as_ref().map(|files| files.read(self.identity.public_key())).transpose()
+    }
+
+    /// This is known of peers from now on.
+    pub(crate) fn adopt(&mut self, peers: Peers) {
+        (self.store, self.authorized) = peers;
     }
 
     pub(crate) const fn identity(&self) -> &Identity {
@@ -180,7 +191,7 @@ impl Trust {
             return true;
         }
         let fits = self.store.known.remember(addr, key);
-        fits && self.files.is_none() || self.keep(Contact::new(addr, key))
+        fits && (self.files.is_none() || self.keep(Contact::new(addr, key)))
     }
 
     fn keep(&mut self, contact: Contact) -> bool {

@@ -245,7 +245,7 @@ fn reopen(path: &Path) -> io::Result<File> {
 
 /// Opens a log, which is made if it is not there. It names every connection, so other users may not read it.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
-    manypath_rules::open_to_append(path)
+    manypath_rules::open_to_append(path, 0o640)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 

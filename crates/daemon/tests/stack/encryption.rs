@@ -1,4 +1,4 @@
-//! Associations that are encrypted: when they are, and what becomes of connections when they cannot be.
+//! When associations are encrypted, and what connections get when they cannot be.
 
 use crate::common::peer::Peer;
 use crate::common::{
@@ -252,6 +252,28 @@ fn only_authorized_peers_are_taken_if_there_is_a_list_and_a_key_can_be_revoked()
     fs::write(&list, "").unwrap();
     reload();
     wait_for_the_end(&launcher);
+}
+
+#[test]
+fn nothing_is_read_again_when_a_list_of_keys_cannot_be() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let mut ours = folder.files("client");
+    let list = folder.0.join("authorized");
+    fs::write(&list, "").unwrap();
+    ours.authorized_peers = Some(list.clone());
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let table = Table::new(network, "default remote disable\n");
+    let config = StackConfig { rules: table.file(), ..client(network, Opportunistic) };
+    let (_client, mut launcher) = Host::with_launcher(StackConfig { keys: Some(ours), ..config });
+    table.write("");
+    fs::remove_file(&list).unwrap();
+    fs::create_dir(&list).unwrap();
+    launcher.send(&manypath_control::Request::Reload);
+    let Reply::Refused { why } = launcher.receive() else { panic!("a folder was read") };
+    assert!(why.contains("authorized"), "{why}");
+    assert_eq!(launcher.direct(destination).0, FallbackReason::Rule);
 }
 
 /// Bytes that are not authentic, and peers that never complete the handshake.

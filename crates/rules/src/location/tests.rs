@@ -90,7 +90,8 @@ fn root_writes_in_no_directory_that_another_user_can_exchange_files_in() {
 fn a_log_is_neither_written_through_a_link_of_another_user_nor_read_by_everybody() {
     let folder = Folder::new("log");
     let log = |name: &str, line: &str| {
-        let mut file = open_to_append(&folder.at(name)).map_err(|error| error.to_string())?;
+        let mut file =
+            open_to_append(&folder.at(name), 0o640).map_err(|error| error.to_string())?;
         file.write_all(line.as_bytes()).map_err(|error| error.to_string())
     };
     log("log", "one ").unwrap();
