@@ -58,7 +58,7 @@ fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
     let mut rto = association.control_rto();
     let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
     for path in association.paths.iter_mut().filter(usable) {
-        path.heartbeat_mut().probe_now();
+        path.heartbeat_mut().probe_again(cx.now);
         if path.is_active() {
             rto = rto.max(path.rtt().rto());
         }

@@ -17,11 +17,11 @@ use manypath_wire::cause::Cause;
 impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
         if self.is_renumbering() {
             return earliest([asconf, self.state.guard()]);
         }
+        let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
         let quiet = self.paths.iter().filter_map(Path::last_arrival).min();
