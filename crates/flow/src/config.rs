@@ -1,20 +1,20 @@
 //! The limits of one mux, with their defaults.
 
 use crate::INITIAL_CREDIT;
-use manypath_window::{Budget, WindowConfig};
+use manypath_window::{Budget, Window, WindowConfig};
 
 /// Limits of one [`FlowMux`](crate::FlowMux).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowConfig {
-    /// Window of a flow that begins while less than a sixteenth of the memory is promised, in bytes; later ones begin with a quarter
-    /// of it. At least [`INITIAL_CREDIT`].
+    /// Window of a flow that begins while less than a sixteenth of the memory is promised, in bytes; later ones begin
+    /// with a quarter of it. At least [`INITIAL_CREDIT`].
     pub first_window: u32,
     /// Largest window of a flow, in bytes, if memory has room for it. 256 MiB carry 7 Gbit/s over 300 ms.
     pub max_window: u32,
     /// Memory promised to all peers' writers together, in bytes, if the mux has a budget of its own
-    /// ([`FlowMux::new`](crate::FlowMux::new)): the sum of all windows never
-    /// exceeds it. Windows grow only within three quarters, the rest is kept for new flows. 160 MiB
-    /// have room for `max_flows` at once: 450 that begin with the first window or a quarter of it, and 640 with [`INITIAL_CREDIT`].
+    /// ([`FlowMux::new`](crate::FlowMux::new)): the sum of all windows never exceeds it. Windows grow only within three
+    /// quarters, the rest is kept for new flows. 160 MiB have room for `max_flows` at once: 450 that begin with the first
+    /// window or a quarter of it, and 640 with [`INITIAL_CREDIT`].
     pub receive_budget: u64,
     /// Bytes that `write` takes and holds for one flow.
     pub send_buffer: usize,
@@ -48,15 +48,16 @@ impl FlowConfig {
         Self { first_window, max_window: self.max_window.max(first_window), ..self }
     }
 
-    /// What the window of a flow is like that begins now.
-    pub(crate) fn window(&self, budget: &Budget) -> WindowConfig {
+    /// The window of a flow that begins now, if there is memory.
+    pub(crate) fn open_window(&self, budget: &Budget) -> Option<Window> {
         let plenty = budget.promised() < budget.limit() / 16;
         let first = if plenty { self.first_window } else { self.first_window / 4 };
-        WindowConfig {
+        let config = WindowConfig {
             first: first.into(),
             least: INITIAL_CREDIT.into(),
             cap: self.max_window.into(),
             ..WindowConfig::default()
-        }
+        };
+        Window::open_least(config, budget)
     }
 }

@@ -11,7 +11,6 @@ use crate::table::FlowId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::SocketAddr;
-use manypath_window::Window;
 
 impl FlowMux {
     /// Asks the peer for a flow to `destination` on behalf of a program at `source`. Data may be
@@ -40,8 +39,7 @@ impl FlowMux {
         let stream = self.lanes.free_stream().ok_or(OpenError::NoStream)?;
         let key = LaneKey { opener: Opener::Us, stream };
         let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
-        let Some(mut window) = Window::open_least(self.config.window(&self.budget), &self.budget)
-        else {
+        let Some(mut window) = self.config.open_window(&self.budget) else {
             self.reclaim();
             return Err(OpenError::NoMemory);
         };

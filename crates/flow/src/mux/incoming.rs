@@ -13,7 +13,6 @@ use crate::{
 };
 use bytes::Bytes;
 use manypath_engine::Message;
-use manypath_window::Window;
 
 impl FlowMux {
     /// Takes a message that the association received.
@@ -131,9 +130,7 @@ impl FlowMux {
         if self.theirs >= self.config.max_flows {
             self.counters.refused_too_many += 1;
             self.refuse_at_once(key, generation);
-        } else if let Some(least) =
-            Window::open_least(self.config.window(&self.budget), &self.budget)
-        {
+        } else if let Some(least) = self.config.open_window(&self.budget) {
             let recv = Recv::new(least, self.now);
             let flow = Flow::new((key, generation), (destination, source), window, recv);
             let flow = self.insert(flow);
