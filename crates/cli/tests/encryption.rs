@@ -1,4 +1,4 @@
-//! Encrypted associations between stock programs, and what becomes of programs when there can be none.
+//! Stock programs over encrypted associations, and what they get when an association cannot be encrypted.
 
 use crate::common;
 

@@ -171,7 +171,7 @@ pub struct EncryptionStatus {
     pub epoch: u64,
     /// The fingerprint of the peer's key.
     pub peer: Option<String>,
-    /// `known` and `new` keys of peers that were called; `authorized` and `anyone` of those that have called.
+    /// `known` and `new` keys of peers that were called; `authorized` and `unknown` ones of those that have called.
     pub standing: Option<String>,
     /// Packets sent in this epoch.
     pub packets_sealed: u64,

@@ -3,7 +3,7 @@
 use manypath_keys::PublicKey;
 use std::fmt;
 
-/// A line that cannot be read. The other lines of the file count all the same.
+/// A line that cannot be read. The other lines of the file still count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Its number, from 1.

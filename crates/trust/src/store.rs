@@ -1,8 +1,6 @@
 //! What decides about the key that a peer has shown.
 
-use crate::error::TrustError;
-use crate::identity::IdentitySource;
-use crate::known_peers::{KnownPeers, KnownPeersFile};
+use crate::known_peers::KnownPeers;
 use crate::ssh_hosts::SshHosts;
 use manypath_keys::PublicKey;
 use std::net::IpAddr;
@@ -46,15 +44,6 @@ pub struct TrustStore {
 }
 
 impl TrustStore {
-    /// Reads the caller's files. With an identity from a secret, whose key is `own`, only that key is believed.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn load(identity: &IdentitySource, own: PublicKey) -> Result<Self, TrustError> {
-        let only = (*identity == IdentitySource::Secret).then_some(own);
-        Ok(Self { known: KnownPeersFile::usual().load()?, ssh: SshHosts::usual()?, only })
-    }
-
     /// What a peer at this address that has shown this key is.
     #[must_use]
     pub fn verdict(&self, addr: IpAddr, key: &PublicKey) -> Verdict {

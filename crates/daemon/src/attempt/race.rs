@@ -51,8 +51,7 @@ impl Grace {
     }
 
     /// Whether so many hosts are asked at once that the kernel had better connect to further ones: a web page has dozens of
-    /// them, and most have no manypath. They get an INIT, too, so that the next
-    /// connect to one that answers is carried.
+    /// them, and most have no manypath. They get an INIT, too, so that the next connect to one that answers is carried.
     pub(super) fn is_crowd(&self, now: Instant) -> bool {
         self.asked_lately(now).is_some_and(|(_, hosts)| hosts >= Self::CROWD)
     }
