@@ -6,7 +6,7 @@ use crate::base::{MAX_FLOWS, Streams};
 use crate::datagrams::DatagramId;
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{Instant, Outgoing, Profile};
+use manypath_engine::{AssociationId, Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use manypath_rules::Encrypt;
 use manypath_window::Budget;
@@ -55,6 +55,8 @@ pub(crate) struct Association {
     pub(crate) acceptor: Acceptor,
     /// Whether this side has offered or demanded to encrypt it.
     pub(crate) encrypt: Encrypt,
+    /// The one with the same peer that was in doubt when this one began.
+    pub(crate) beside: Option<AssociationId>,
     /// Why it is not used, although the peer has answered.
     pub(crate) rejected: Option<FallbackReason>,
     pub(crate) setup: Setup,
@@ -119,6 +121,7 @@ impl Association {
             begun_with,
             acceptor: Acceptor::Anyone,
             encrypt: Encrypt::Off,
+            beside: None,
             rejected: None,
             input_over,
             setup,

@@ -49,6 +49,7 @@ impl Stack {
                     self.base.adopt_peer_addresses(&mut self.attempts.peers, id);
                 }
             }
+            Event::PeerDoubted => self.attempts.move_on(&mut self.base, id),
             Event::Writable => protection::on_writable(&mut self.base, id),
             Event::SenderDry => self.base.touch(id),
             Event::KeysWanted => protection::on_keys_wanted(&mut self.base, id),
@@ -123,6 +124,7 @@ impl Stack {
             PathState::Inactive => self.base.disown_failed_addresses(id),
             PathState::Unconfirmed | PathState::PotentiallyFailed => {}
         }
+        self.attempts.move_on(&mut self.base, id);
         self.services.answer_waiting_of(&mut self.base, &mut self.relays, id);
         self.watch.tell_watchers(&mut self.base);
         let mut paths = self.base.core.paths_of(id).into_iter();
@@ -167,10 +169,11 @@ impl Stack {
                 true => FallbackReason::NotEncrypted,
                 false => fallback,
             });
-        if connecting && !fallback.is_about_encryption() {
+        if connecting && self.base.speaks_for_peer(id) && !fallback.is_about_encryption() {
             let (peers, native) = (&mut self.attempts.peers, speaks_sctp(reason));
             self.base.remember_failed_connect(peers, id, fallback, native);
         }
+        self.base.return_from(&mut self.attempts.peers, id);
         if *reason == CloseReason::Graceful {
             self.base.on_direct_peer_end(id);
         }

@@ -108,6 +108,12 @@ pub enum Event {
     /// as any key should protect. Said once for each key for sending
     /// (draft-ietf-tsvwg-sctp-dtls-chunk section 10.2).
     RekeyDue,
+    /// A packet without protection says that the peer has lost a protected association, or a cookie of a restart
+    /// does. Anybody may have sent it: the peer is asked under the keys, and the association ends only if it stays
+    /// silent ([`Endpoint::is_doubted`]).
+    ///
+    /// [`Endpoint::is_doubted`]: crate::Endpoint::is_doubted
+    PeerDoubted,
     /// The peer has answered a request to add, remove or prefer one of our addresses (RFC 5061).
     LocalAddress {
         /// The address.

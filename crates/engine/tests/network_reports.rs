@@ -76,6 +76,7 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::Authentication { .. }
         | Event::KeysWanted
         | Event::RekeyDue
+        | Event::PeerDoubted
         | Event::SenderDry
         | Event::LocalAddress { .. }
         | Event::PathPolicy { .. }

@@ -327,6 +327,7 @@ fn notifications(
         | Event::Writable
         | Event::KeysWanted
         | Event::RekeyDue
+        | Event::PeerDoubted
         | Event::LocalAddress { .. }
         | Event::PathPolicy { .. }
         | Event::Closed(_) => return Vec::new(),

@@ -107,7 +107,9 @@ impl Attempts {
     pub(crate) fn on_flow_lost(&mut self, base: &mut Base, id: AttemptId, reason: FallbackReason) {
         match self.all.get(&id).map(|attempt| attempt.sctp) {
             Some(Sctp::Opening { association, .. }) => {
-                if !self.try_directly(base, id, association, reason) {
+                let goes_on = self.go_back(base, id, association)
+                    || self.try_directly(base, id, association, reason);
+                if !goes_on {
                     let reason = self.note_direct_failure(base, id, association, reason);
                     self.give_up_sctp(base, id, reason);
                 }
@@ -199,7 +201,7 @@ impl Attempts {
         };
         if base.is_direct(association) {
             self.note_direct_failure(base, id, association, reason);
-        } else if !established {
+        } else if !established && base.speaks_for_peer(association) {
             self.peers.remember_peer(base.core.now, peer, acceptor, reason);
         }
         base.reset_flow(association, flow);

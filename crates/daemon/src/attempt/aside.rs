@@ -161,7 +161,7 @@ fn answer_due(base: &Base, id: AssociationId) -> Option<Instant> {
     Some(base.get(&id)?.begun + SHORT_ROUND_TRIP)
 }
 
-fn attempts_on(base: &Base, id: AssociationId) -> Vec<AttemptId> {
+pub(super) fn attempts_on(base: &Base, id: AssociationId) -> Vec<AttemptId> {
     let flows = base.get(&id).into_iter().flat_map(|one| one.flows.values());
     let attempt = |used: &FlowUse| match used {
         FlowUse::Attempt(attempt) => Some(*attempt),

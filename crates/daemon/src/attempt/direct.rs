@@ -1,7 +1,6 @@
 //! From a peer that has no manypath to a native service at the same address.
 
-use super::{AttemptId, Sctp, Tcp, sctp_only};
-use crate::association::FlowUse;
+use super::AttemptId;
 use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::parameters;
@@ -19,7 +18,7 @@ impl Attempts {
         failed: AssociationId,
         reason: FallbackReason,
     ) -> bool {
-        let Some(attempt) = self.all.get(&id) else { return false };
+        let Some(attempt) = self.all.get_mut(&id) else { return false };
         let (open, options) = (attempt.open, attempt.options);
         let acceptor = base.core.acceptor_for(open.destination, &options);
         let known = self.peers.is_native(base.core.now, open.destination.ip(), acceptor);
@@ -31,14 +30,8 @@ impl Attempts {
         let Ok((association, flow)) = base.begin_direct(&open, profile, acceptor) else {
             return false;
         };
-        base.treat(association, flow, &options);
-        base.set_flow_use(association, flow, FlowUse::Attempt(id));
-        let Some(attempt) = self.all.get_mut(&id) else { return false };
-        attempt.sctp = Sctp::Opening { association, flow, received: 0 };
         attempt.fallback = Some(reason);
-        let tcp_runs = !matches!(attempt.tcp, Tcp::NotStarted);
-        let alone = open.blocking || sctp_only(&options) || tcp_runs;
-        self.start_clocks(base, id, association, alone);
+        self.ask_over(base, id, association, flow);
         true
     }
 

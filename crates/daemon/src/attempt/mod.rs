@@ -18,6 +18,7 @@
 
 mod answer;
 mod aside;
+mod beside;
 mod direct;
 mod end;
 mod open;
@@ -107,6 +108,8 @@ pub(crate) struct Attempt {
     raced: bool,
     /// The service hears of plain TCP beside SCTP only once it is used.
     quiet: bool,
+    /// It has begun over an association that came into doubt, and asks over another one.
+    moved: bool,
     /// Before these times the silence of the peer means nothing: for TCP to be tried beside SCTP, and
     /// for SCTP to be given up.
     patience: (Instant, Instant),
@@ -128,6 +131,7 @@ impl Attempt {
             begun: now,
             raced: false,
             quiet: false,
+            moved: false,
             patience: (now, now),
             fallback: None,
             routed_until: None,

@@ -161,7 +161,7 @@ impl Attempts {
 
     /// The association and flow for a connection, in the form that a rule says; otherwise direct only
     /// to peers that are known to have no manypath.
-    fn carrier_for(
+    pub(super) fn carrier_for(
         &self,
         base: &mut Base,
         open: &Open,
@@ -242,7 +242,11 @@ impl Attempts {
     }
 }
 
-fn open_flow(base: &mut Base, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
+pub(super) fn open_flow(
+    base: &mut Base,
+    id: AssociationId,
+    open: &Open,
+) -> Result<FlowId, FallbackReason> {
     let association = base.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
     let opened = association.mux.open(open.destination, open.source_or_unspecified());
     base.touch(id);

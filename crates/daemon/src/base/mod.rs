@@ -91,7 +91,10 @@ impl Base {
 
     /// The association to use for these connections.
     pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
-        let find = |acceptor| self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
+        let find = |acceptor| {
+            let id = self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
+            id.filter(|id| !self.is_in_doubt(*id))
+        };
         let proven = find(Acceptor::Privileged);
         match key.acceptor {
             Acceptor::Privileged => proven,
@@ -140,8 +143,8 @@ impl Base {
         &self.unanswered
     }
 
-    /// The association to use for `destination`, begun now if there is none, for a program that has bound the address
-    /// `source` if there is one.
+    /// The association to use for `destination`, begun now if there is none that is beyond doubt, for a program that has
+    /// bound the address `source` if there is one.
     pub(crate) fn association_for(
         &mut self,
         destination: SocketAddr,
@@ -158,7 +161,19 @@ impl Base {
             protection::note_kept(self, kept);
             return Ok(id);
         }
-        let remote = self.core.udp_address(destination.ip(), acceptor)?;
+        let doubted = self.by_peer.get(&key).copied();
+        match self.begin_association(key) {
+            Ok(id) => {
+                self.all.get_mut(&id).into_iter().for_each(|one| one.beside = doubted);
+                Ok(id)
+            }
+            Err(reason) => doubted.ok_or(reason),
+        }
+    }
+
+    fn begin_association(&mut self, key: PeerKey) -> Result<AssociationId, FallbackReason> {
+        let PeerKey { addr, profile, acceptor, encrypt, realm } = key;
+        let remote = self.core.udp_address(addr, acceptor)?;
         self.core.check_route(remote.ip())?;
         let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
         let (config, own) = (&self.core.config, (profile, encrypt));
@@ -213,7 +228,36 @@ impl Base {
                 crate::attempt::forget_near(&mut self.core, peers, Some(addr));
             }
             let key = PeerKey { addr, profile, acceptor, encrypt, realm };
-            self.by_peer.entry(key).or_insert(id);
+            let used = self.by_peer.get(&key).filter(|used| !self.is_in_doubt(**used));
+            if used.is_none() {
+                self.by_peer.insert(key, id);
+            }
+        }
+    }
+
+    /// Whether the peer of an encrypted association may have lost its keys, as by a restart, which only its silence can
+    /// prove: connections to come begin another association beside it.
+    pub(crate) fn is_in_doubt(&self, id: AssociationId) -> bool {
+        let host_says_so = || self.all.get(&id).is_some_and(Association::is_doubted);
+        self.keys.peer_of(id).is_some()
+            && (self.core.driver.endpoint().is_doubted(id)
+                || host_says_so()
+                || self.core.is_silent(id))
+    }
+
+    /// Whether its failure says something of the peer. One that was begun in doubt about another one may have met a peer
+    /// that is about to come back.
+    pub(crate) fn speaks_for_peer(&self, id: AssociationId) -> bool {
+        let beside = self.all.get(&id).and_then(|one| one.beside);
+        beside.is_none_or(|doubted| !self.all.contains_key(&doubted))
+    }
+
+    /// An association that was begun because another one was in doubt is not used: the other one is, if it is there.
+    pub(crate) fn return_from(&mut self, peers: &mut Peers, id: AssociationId) {
+        let Some(doubted) = self.all.get(&id).and_then(|one| one.beside) else { return };
+        self.retire(id);
+        if self.is_established(doubted) {
+            self.adopt_peer_addresses(peers, doubted);
         }
     }
 

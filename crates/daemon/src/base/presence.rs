@@ -79,6 +79,7 @@ impl Stack {
         }
         association.doubted = Some(Doubt { since, received });
         self.base.core.ask_in_doubt(id);
+        self.attempts.move_on(&mut self.base, id);
         self.attempts.hurry_on(&mut self.base, id, received);
     }
 }
@@ -161,6 +162,11 @@ impl Core {
     pub(crate) fn longest_round_trip(&self, id: AssociationId) -> Duration {
         let paths = self.paths_of(id).into_iter();
         paths.filter_map(|path| path.srtt).max().unwrap_or_default()
+    }
+
+    /// Whether what was sent over each path has remained without an answer.
+    pub(crate) fn is_silent(&self, id: AssociationId) -> bool {
+        !self.paths_of(id).is_empty() && !self.has_active_path(id)
     }
 
     fn has_active_path(&self, id: AssociationId) -> bool {

@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A folder for the keys of a test, that goes with it.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(network: Network) -> Self {
+    pub(crate) fn new(network: Network) -> Self {
         let name = format!("manypath-test-keys-{}", network.server()[0]);
         let folder = Self(std::env::temp_dir().join(name));
         let _ = fs::remove_dir_all(&folder.0);
@@ -32,7 +32,7 @@ impl Folder {
     }
 
     /// The files of a host.
-    fn files(&self, host: &str) -> KeyFiles {
+    pub(crate) fn files(&self, host: &str) -> KeyFiles {
         let known_peers = KnownPeersFile::named(self.0.join(format!("{host}-known_peers")));
         let identity = IdentitySource::File(self.0.join(host));
         load_or_create_identity(&identity.path()).unwrap();
@@ -50,15 +50,15 @@ fn key_of(files: &KeyFiles) -> PublicKey {
     files.identity.load().unwrap().public_key()
 }
 
-fn client(network: Network, encrypt: Encrypt) -> StackConfig {
+pub(crate) fn client(network: Network, encrypt: Encrypt) -> StackConfig {
     StackConfig { encrypt, ..network.client_config() }
 }
 
-fn server(network: Network, encrypt: Encrypt, allow: &[SocketAddr]) -> StackConfig {
+pub(crate) fn server(network: Network, encrypt: Encrypt, allow: &[SocketAddr]) -> StackConfig {
     StackConfig { encrypt, ..network.server_config(allow) }
 }
 
-fn encryption(status: &StackStatus) -> Option<&EncryptionStatus> {
+pub(crate) fn encryption(status: &StackStatus) -> Option<&EncryptionStatus> {
     status.associations.first()?.encryption.as_ref()
 }
 
@@ -367,18 +367,19 @@ fn now_of(host: &VirtualHost) -> Duration {
 }
 
 /// Somebody between a client and the server of a network, on the port where the client looks for it.
-struct Middle {
-    seen: Arc<Mutex<Vec<Vec<u8>>>>,
+pub(crate) struct Middle {
+    pub(crate) seen: Arc<Mutex<Vec<Vec<u8>>>>,
     strips: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
+    front: UdpSocket,
+    client: Arc<Mutex<Option<SocketAddr>>>,
 }
 
 /// Where the server is then.
 const BEHIND: u16 = DEFAULT_UDP_PORT + 1;
 
 impl Middle {
-    fn between(network: Network) -> Self {
-        let this = Self { seen: Arc::default(), strips: Arc::default(), over: Arc::default() };
+    pub(crate) fn between(network: Network) -> Self {
         let front = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
         let back = UdpSocket::bind((network.client()[1], 0)).unwrap();
         back.connect((network.server()[0], BEHIND)).unwrap();
@@ -386,6 +387,13 @@ impl Middle {
             socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         }
         let client = Arc::new(Mutex::new(None));
+        let this = Self {
+            seen: Arc::default(),
+            strips: Arc::default(),
+            over: Arc::default(),
+            front: front.try_clone().unwrap(),
+            client: client.clone(),
+        };
         let (peer, out, forth) = (client.clone(), back.try_clone().unwrap(), front.try_clone());
         let forth = forth.unwrap();
         this.pass_on(
@@ -426,6 +434,13 @@ impl Middle {
         });
     }
 
+    /// Sends to the client as if the server had.
+    pub(crate) fn forge(&self, packet: &mut [u8]) {
+        seal(packet);
+        let client = self.client.lock().unwrap().unwrap();
+        self.front.send_to(packet, client).unwrap();
+    }
+
     fn has_seen(&self, bytes: &[u8]) -> bool {
         let seen = self.seen.lock().unwrap();
         seen.iter().any(|packet| packet.windows(bytes.len()).any(|part| part == bytes))
@@ -436,6 +451,13 @@ impl Drop for Middle {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
     }
+}
+
+/// Gives a packet the checksum that it must have.
+fn seal(packet: &mut [u8]) {
+    packet[8..12].fill(0);
+    let sum = crc32c(&[packet]).to_le_bytes();
+    packet[8..12].copy_from_slice(&sum);
 }
 
 /// Takes what is said about key management out of an INIT or INIT ACK.
@@ -453,9 +475,7 @@ fn strip(packet: &mut Vec<u8>) {
             packet.drain(at..at + len);
             let whole = word(packet, 14) - len;
             packet[14..16].copy_from_slice(&u16::try_from(whole).unwrap().to_be_bytes());
-            packet[8..12].fill(0);
-            let sum = crc32c(&[packet]).to_le_bytes();
-            packet[8..12].copy_from_slice(&sum);
+            seal(packet);
             return;
         }
         at += len;
@@ -463,12 +483,12 @@ fn strip(packet: &mut Vec<u8>) {
 }
 
 /// A client that reaches its server by way of the middle alone.
-fn through(network: Network, encrypt: Encrypt) -> StackConfig {
+pub(crate) fn through(network: Network, encrypt: Encrypt) -> StackConfig {
     let locals = manypath_daemon::Locals::List(vec![network.client()[0]]);
     StackConfig { locals, ..client(network, encrypt) }
 }
 
-fn behind(network: Network, encrypt: Encrypt, allow: &[SocketAddr]) -> StackConfig {
+pub(crate) fn behind(network: Network, encrypt: Encrypt, allow: &[SocketAddr]) -> StackConfig {
     let locals = manypath_daemon::Locals::List(vec![network.server()[0]]);
     StackConfig { locals, udp_port: BEHIND, ..server(network, encrypt, allow) }
 }

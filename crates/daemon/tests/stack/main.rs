@@ -24,5 +24,6 @@ mod multiplexing;
 mod neighbours;
 mod proven;
 mod redirector;
+mod restarts;
 mod rules;
 mod settings;

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::cookie::Cookie;
 use super::restart::{CookieAction, action};
 use super::tcb::Association;
-use crate::event::CloseReason;
+use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::time::Instant;
 use manypath_wire::chunk::Chunk;
@@ -34,6 +34,7 @@ pub(crate) fn is_abort(packet: Packet<'_>, tag_reflected: bool) -> bool {
 pub(crate) fn begin(association: &mut Association, cx: &mut Context<'_>) {
     if association.state.sends_heartbeats() && association.security.doubt().is_none() {
         cx.counters.doubted_peers += 1;
+        cx.emit(association.id, Event::PeerDoubted);
         ask(association, cx, 1);
     }
 }

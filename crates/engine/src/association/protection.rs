@@ -170,6 +170,11 @@ impl Security {
         self.protection.as_ref()?.doubt
     }
 
+    /// Whether somebody has said that the peer has lost the association, and it has not answered yet.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.doubt().is_some()
+    }
+
     /// The peer was asked, for which there must be keys.
     pub(super) fn set_doubt(&mut self, doubt: Doubt) {
         self.protection.iter_mut().for_each(|protection| protection.doubt = Some(doubt));

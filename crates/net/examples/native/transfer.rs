@@ -176,6 +176,7 @@ impl Transfer {
             | Event::Authentication { .. }
             | Event::KeysWanted
             | Event::RekeyDue
+            | Event::PeerDoubted
             | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PathPolicy { .. }

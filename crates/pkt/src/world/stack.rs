@@ -126,6 +126,7 @@ impl Link {
             | Event::SenderDry
             | Event::KeysWanted
             | Event::RekeyDue
+            | Event::PeerDoubted
             | Event::LocalAddress { .. }
             | Event::PathPolicy { .. }
             | Event::PeerAddress { .. } => {}

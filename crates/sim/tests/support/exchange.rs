@@ -143,6 +143,7 @@ impl Side {
             | Event::Authentication { .. }
             | Event::KeysWanted
             | Event::RekeyDue
+            | Event::PeerDoubted
             | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PathPolicy { .. }

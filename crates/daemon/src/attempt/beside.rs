@@ -1,0 +1,79 @@
+//! Connects over an encrypted association whose peer may have lost its keys, as by a restart.
+//!
+//! Only the silence of the peer proves that, and takes a while; anybody may have sent what says so. Nobody waits for the
+//! proof: who has no answer yet asks again over another association beside the first one, which goes on. A peer that
+//! shows its key there is who it was, restarted or not. If nobody does, and the peer has answered over the first one
+//! meanwhile, that is used again.
+
+use super::aside::attempts_on;
+use super::open::open_flow;
+use super::{AttemptId, Sctp, Tcp, sctp_only};
+use crate::association::FlowUse;
+use crate::attempt::Attempts;
+use crate::base::Base;
+use manypath_engine::AssociationId;
+use manypath_flow::FlowId;
+
+impl Attempts {
+    /// Lets the connects that wait for an answer over the association begin another one, if it is in doubt. Each moves
+    /// once: whoever raises doubts about all associations must not keep it from falling back.
+    pub(crate) fn move_on(&mut self, base: &mut Base, doubted: AssociationId) {
+        if base.is_in_doubt(doubted) {
+            for id in attempts_on(base, doubted) {
+                self.move_from(base, id, doubted);
+            }
+        }
+    }
+
+    fn move_from(&mut self, base: &mut Base, id: AttemptId, doubted: AssociationId) {
+        let Some(attempt) = self.all.get(&id) else { return };
+        let Sctp::Opening { flow: asked, .. } = attempt.sctp else { return };
+        if attempt.moved {
+            return;
+        }
+        let (open, options) = (attempt.open, attempt.options);
+        let Ok((association, flow)) = self.carrier_for(base, &open, &options) else { return };
+        if association == doubted {
+            return base.reset_flow(association, flow);
+        }
+        base.reset_flow(doubted, asked);
+        base.core.count("opens_moved");
+        self.all.get_mut(&id).into_iter().for_each(|attempt| attempt.moved = true);
+        self.ask_over(base, id, association, flow);
+    }
+
+    /// The association of a connect has failed. Whether the one that was in doubt when it began takes it.
+    pub(super) fn go_back(
+        &mut self,
+        base: &mut Base,
+        id: AttemptId,
+        failed: AssociationId,
+    ) -> bool {
+        let doubted = base.get(&failed).and_then(|one| one.beside);
+        let usable = |id: &AssociationId| base.is_established(*id) && !base.is_in_doubt(*id);
+        let Some((doubted, attempt)) = doubted.filter(usable).zip(self.all.get(&id)) else {
+            return false;
+        };
+        let open = attempt.open;
+        let Ok(flow) = open_flow(base, doubted, &open) else { return false };
+        self.ask_over(base, id, doubted, flow);
+        true
+    }
+
+    pub(super) fn ask_over(
+        &mut self,
+        base: &mut Base,
+        id: AttemptId,
+        association: AssociationId,
+        flow: FlowId,
+    ) {
+        let received = base.core.packets_received(association);
+        let Some(attempt) = self.all.get_mut(&id) else { return };
+        attempt.sctp = Sctp::Opening { association, flow, received };
+        let tcp_runs = !matches!(attempt.tcp, Tcp::NotStarted);
+        let alone = attempt.open.blocking || sctp_only(&attempt.options) || tcp_runs;
+        base.treat(association, flow, &attempt.options);
+        base.set_flow_use(association, flow, FlowUse::Attempt(id));
+        self.start_clocks(base, id, association, alone);
+    }
+}
