@@ -51,6 +51,9 @@ pub struct StackStatus {
     /// Memory of the windows of all connections.
     #[serde(default)]
     pub receive_memory: MemoryStatus,
+    /// Its key, if anything may be encrypted.
+    #[serde(default)]
+    pub identity: Option<IdentityStatus>,
     /// What the stack may do to its host.
     #[serde(default)]
     pub sandbox: SandboxStatus,
@@ -64,6 +67,17 @@ pub struct StackStatus {
 
 const fn one() -> u32 {
     1
+}
+
+/// The key by which peers know a stack.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct IdentityStatus {
+    /// Its fingerprint.
+    pub key: String,
+    /// Why it is one for this stack alone, if it is: peers are known until the stack ends, and those that connect are not
+    /// encrypted.
+    #[serde(default)]
+    pub unkept: Option<String>,
 }
 
 /// What a stack may do to its host, should a peer take it over.

@@ -44,6 +44,7 @@ impl Stack {
                 limit_bytes: self.base.memory().limit(),
                 promised_bytes: self.base.memory().promised(),
             },
+            identity: self.base.keys.identity_status(),
             sandbox: self.sandbox_status(),
             peers: self.attempts.peers.status(self.base.core.now),
             fallbacks: self.base.core.counters.fallbacks().clone(),

@@ -110,9 +110,7 @@ pub enum Event {
     RekeyDue,
     /// A packet without protection says that the peer has lost a protected association, or a cookie of a restart
     /// does. Anybody may have sent it: the peer is asked under the keys, and the association ends only if it stays
-    /// silent ([`Endpoint::is_doubted`]).
-    ///
-    /// [`Endpoint::is_doubted`]: crate::Endpoint::is_doubted
+    /// silent ([`KeyUse::doubted`](crate::protection::KeyUse::doubted)).
     PeerDoubted,
     /// The peer has answered a request to add, remove or prefer one of our addresses (RFC 5061).
     LocalAddress {

@@ -13,6 +13,12 @@ pub struct TrustError {
 }
 
 impl TrustError {
+    /// What is wrong, without the file.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn new(path: &Path, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), message: message.into() }
     }

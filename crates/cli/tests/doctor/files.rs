@@ -1,6 +1,9 @@
 //! Setups in which a file of the user says something wrong, or something unwanted.
 
-use crate::doctor::patient::{healthy, is_mended};
+use crate::doctor::patient::{cause, doctor, healthy, is_mended, obey};
+use manypath_lab::Host;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 fn wrong_line(file: &str, text: &str, name: &str) {
     let mut site = healthy();
@@ -33,4 +36,18 @@ fn a_path_is_disabled() {
     std::fs::write(site.dir.join("paths"), format!("{uplink} disable\n")).unwrap();
     let cause = is_mended(&mut site, &[&server], "path-disabled");
     assert_eq!(cause["command"], format!("manypath path change {uplink} enable"));
+}
+
+#[test]
+fn others_may_read_the_key() {
+    let mut site = healthy();
+    let (server, file) = (site.server(), site.keys(Host::Left).join("identity"));
+    let (report, _) = doctor(&site, &[&server]);
+    assert_eq!(cause(&report, "key-not-kept"), None, "it has been made: {report:#}");
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let (report, code) = doctor(&site, &[&server]);
+    assert_eq!(code, Some(0), "{report:#}");
+    obey(&mut site, &cause(&report, "key-not-kept").unwrap());
+    let (report, _) = doctor(&site, &[&server]);
+    assert_eq!(cause(&report, "key-not-kept"), None, "{report:#}");
 }

@@ -177,7 +177,8 @@ impl Base {
         self.core.check_route(remote.ip())?;
         let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
         let (config, own) = (&self.core.config, (profile, encrypt));
-        let is_usual = own == (config.profile, config.encrypt) && realm.is_none();
+        let is_usual =
+            own == (config.profile, config.encrypt) && realm.is_none() && !self.keys.is_unkept();
         let own = self.core.within(realm, parameters::with(config, profile, encrypt))?;
         let endpoint = self.core.driver.endpoint_mut();
         let connected = match is_usual {
@@ -240,7 +241,7 @@ impl Base {
     pub(crate) fn is_in_doubt(&self, id: AssociationId) -> bool {
         let host_says_so = || self.all.get(&id).is_some_and(Association::is_doubted);
         self.keys.peer_of(id).is_some()
-            && (self.core.driver.endpoint().is_doubted(id)
+            && (self.core.driver.endpoint().key_use(id).is_some_and(|usage| usage.doubted)
                 || host_says_so()
                 || self.core.is_silent(id))
     }

@@ -27,17 +27,21 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
     let (keys, core) = (&mut base.keys, &mut base.core);
     let is_wanted = core.config.encrypt.max(core.rules.encrypt()) != Encrypt::Off;
     if is_wanted && keys.trust_mut().is_none() {
-        match Trust::load(core.config.keys.clone()) {
-            Ok(trust) => keys.adopt(trust),
-            Err(error) if core.config.encrypt == Encrypt::Require => return Err(error),
-            Err(error) => warn!(target: log::STACK, "nothing is encrypted: {error}"),
-        }
+        let trust = Trust::load(core.config.keys.clone());
+        keys.adopt(match trust {
+            Err(error) if core.config.encrypt != Encrypt::Require => {
+                info!(target: log::STACK, "the key of this stack is not kept, and peers may not connect encrypted: {error}");
+                Trust::without_files(error.to_string())?
+            }
+            other => other?,
+        });
     }
     for (id, rejection) in keys.distrusted() {
         reject(base, id, &rejection);
     }
-    let encrypt = feasible(base, base.core.config.encrypt).unwrap_or(Encrypt::Require);
-    let offered = parameters::key_management(encrypt);
+    let encrypt = base.core.config.encrypt;
+    let is_offered = !base.keys.is_unkept() || encrypt == Encrypt::Require;
+    let offered = parameters::key_management(if is_offered { encrypt } else { Encrypt::Off });
     base.core.driver.endpoint_mut().configure(|it| it.key_management = offered);
     Ok(())
 }

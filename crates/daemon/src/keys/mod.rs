@@ -20,7 +20,7 @@ pub(crate) use trust::{Standing, Trust};
 pub(crate) use writer::{Contact, Writer};
 
 use crate::timers::{Timer, Timers};
-use manypath_control::status::EncryptionStatus;
+use manypath_control::status::{EncryptionStatus, IdentityStatus};
 use manypath_engine::protection::KEY_MANAGEMENT;
 use manypath_engine::{AssociationId, Endpoint, Instant, Message};
 use manypath_keys::{Failure, KeyManagement, PublicKey, Step};
@@ -90,6 +90,16 @@ impl Keys {
     /// Whether this host has keys.
     pub(crate) const fn can_encrypt(&self) -> bool {
         self.trust.is_some()
+    }
+
+    /// Whether the own key is gone with this stack: peers that connect would remember it in vain.
+    pub(crate) fn is_unkept(&self) -> bool {
+        self.trust.as_ref().is_some_and(Trust::is_unkept)
+    }
+
+    /// The key of this host.
+    pub(crate) fn identity_status(&self) -> Option<IdentityStatus> {
+        self.trust.as_ref().map(Trust::identity_status)
     }
 
     /// This side has begun an association with `peer`, and offered to encrypt it.

@@ -4,6 +4,7 @@ use super::Rejection;
 use super::writer::{Contact, Writer};
 use crate::keeper::Keeper;
 use crate::log;
+use manypath_control::status::IdentityStatus;
 use manypath_keys::{Identity, KeyLogFile, PublicKey};
 use manypath_trust::{
     AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TrustStore, Verdict,
@@ -100,6 +101,8 @@ fn open_key_log(path: &Path) -> io::Result<KeyLogFile> {
 pub(crate) struct Trust {
     /// Without them the key is one for this stack alone, and peers are known until it ends.
     files: Option<KeyFiles>,
+    /// Why the files of the user are not used.
+    unkept: Option<String>,
     identity: Identity,
     store: TrustStore,
     authorized: Option<AuthorizedPeers>,
@@ -122,7 +125,25 @@ impl Trust {
         let read = files.as_ref().map(|files| files.read(identity.public_key()));
         let (store, authorized) = read.transpose()?.unwrap_or_default();
         let key_log = KeyLogFile::path_from_env().map(|path| open_key_log(&path)).transpose()?;
-        Ok(Self { files, identity, store, authorized, writer: None, key_log })
+        Ok(Self { files, unkept: None, identity, store, authorized, writer: None, key_log })
+    }
+
+    /// Without files, for the reason `why`.
+    ///
+    /// # Errors
+    /// When no key can be made.
+    pub(crate) fn without_files(why: String) -> io::Result<Self> {
+        Ok(Self { unkept: Some(why), ..Self::load(None)? })
+    }
+
+    /// Whether the files of the user are not used.
+    pub(crate) const fn is_unkept(&self) -> bool {
+        self.unkept.is_some()
+    }
+
+    /// The own key, for the status.
+    pub(super) fn identity_status(&self) -> IdentityStatus {
+        IdentityStatus { key: name(&self.identity.public_key()), unkept: self.unkept.clone() }
     }
 
     /// Whether keys of associations are written to a file.

@@ -129,6 +129,31 @@ fn a_peer_that_does_not_encrypt_is_reached_without() {
 }
 
 #[test]
+fn a_host_that_cannot_keep_its_key_encrypts_what_it_begins_and_says_so() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let mut nowhere = folder.files("nowhere");
+    nowhere.identity = IdentitySource::File(folder.0.join("no/such/file"));
+    let unkept = |config| StackConfig { keys: Some(nowhere.clone()), ..config };
+    let destination = service(network.server()[0], echo);
+    let first = Host::start(server(network, Opportunistic, &[destination]));
+    let (client, mut launcher) = Host::with_launcher(unkept(client(network, Opportunistic)));
+    let _stream = launcher.connect_sctp(destination);
+    let status = launcher.status();
+    assert_eq!(encryption(&status).unwrap().state, "encrypted");
+    let why = status.identity.unwrap().unkept.unwrap();
+    assert!(why.contains("no/such/file"), "{why}");
+    drop((first, client));
+    // Peers would know it by a key that it will not have again.
+    let _second = Host::start(unkept(server(network, Opportunistic, &[destination])));
+    let (_client, mut launcher) = Host::with_launcher(self::client(network, Opportunistic));
+    let _stream = launcher.connect_sctp(destination);
+    assert_eq!(encryption(&launcher.status()), None);
+    let strict = StackConfig { keys: Some(nowhere.clone()), ..self::client(network, Require) };
+    assert!(manypath_daemon::Stack::new(strict).is_err());
+}
+
+#[test]
 fn who_requires_encryption_neither_sends_nor_takes_anything_without() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);

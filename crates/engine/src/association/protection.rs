@@ -170,11 +170,6 @@ impl Security {
         self.protection.as_ref()?.doubt
     }
 
-    /// Whether somebody has said that the peer has lost the association, and it has not answered yet.
-    pub(crate) fn is_doubted(&self) -> bool {
-        self.doubt().is_some()
-    }
-
     /// The peer was asked, for which there must be keys.
     pub(super) fn set_doubt(&mut self, doubt: Doubt) {
         self.protection.iter_mut().for_each(|protection| protection.doubt = Some(doubt));
@@ -189,7 +184,13 @@ impl Security {
     /// What keys were used for.
     pub(crate) fn key_use(&self) -> Option<KeyUse> {
         let protection = self.protection.as_ref().filter(|it| it.agreement.is_some())?;
-        Some(protection.keys.usage(protection.exposed, protection.required))
+        let Protection { exposed, required, .. } = **protection;
+        Some(KeyUse {
+            exposed,
+            required,
+            doubted: protection.doubt.is_some(),
+            ..protection.keys.usage()
+        })
     }
 }
 

@@ -75,12 +75,6 @@ impl Endpoint {
         self.registry.get(id)?.security.key_use()
     }
 
-    /// Whether somebody has said without protection that the peer has lost the association, and nothing has come from
-    /// it under the keys since ([`Event::PeerDoubted`](crate::Event::PeerDoubted)).
-    pub fn is_doubted(&self, id: AssociationId) -> bool {
-        self.registry.get(id).is_some_and(|association| association.security.is_doubted())
-    }
-
     fn change_protection(
         &mut self,
         now: Instant,

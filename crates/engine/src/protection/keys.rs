@@ -47,6 +47,9 @@ pub struct KeyUse {
     pub exposed: bool,
     /// Whether packets without protection are dropped.
     pub required: bool,
+    /// Whether somebody has said without protection that the peer has lost the association, and nothing has come from
+    /// it under the keys since ([`Event::PeerDoubted`](crate::Event::PeerDoubted)).
+    pub doubted: bool,
 }
 
 /// What a key for receiving was used for.
@@ -146,14 +149,14 @@ impl Keys {
     }
 
     /// What they were used for.
-    pub(crate) fn usage(&self, exposed: bool, required: bool) -> KeyUse {
+    pub(crate) fn usage(&self) -> KeyUse {
         let sealing = self.sealing.as_ref().map(|key| (key.epoch(), key.sealed(), key.left()));
         let of = |key: &OpeningKey| EpochUse {
             epoch: key.epoch(),
             opened: key.opened(),
             failures: key.failures(),
         };
-        KeyUse { sealing, opening: self.opening.iter().map(of).collect(), exposed, required }
+        KeyUse { sealing, opening: self.opening.iter().map(of).collect(), ..KeyUse::default() }
     }
 }
 

@@ -8,7 +8,9 @@ use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
-use manypath_control::status::{AssociationStatus, ListenerStatus, SandboxStatus, StackStatus};
+use manypath_control::status::{
+    AssociationStatus, IdentityStatus, ListenerStatus, SandboxStatus, StackStatus,
+};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -113,7 +115,10 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
     if promised > 0 && args.verbose {
         let _ = writeln!(out, "  windows of {promised} KiB of {limit} KiB");
     }
-    // It is the same for all loops.
+    // These are the same for all loops.
+    if let Some(it) = stack.identity.as_ref().filter(|_| stack.loop_index == 0) {
+        *out += &identity(it, args.verbose);
+    }
     if stack.loop_index == 0 && (args.verbose || stack.sandbox.user == 0) {
         *out += &sandbox(&stack.sandbox);
     }
@@ -134,6 +139,15 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
         for (name, count) in stack.counters.iter().filter(|(_, count)| **count > 0) {
             let _ = writeln!(out, "  {name} {count}");
         }
+    }
+}
+
+/// By which key peers know the stack, where that is of interest.
+fn identity(status: &IdentityStatus, verbose: bool) -> String {
+    match &status.unkept {
+        Some(why) => format!("  the key of this stack is not kept: {why}\n"),
+        None if verbose => format!("  key {}\n", status.key),
+        None => String::new(),
     }
 }
 

@@ -88,6 +88,18 @@ fn unused(local: &ScopeFinding) -> Cause {
 
 fn file(fault: &FileFault) -> Cause {
     let FileFault { kind, file, line, message } = fault;
+    if *kind == "keys" {
+        let text = format!(
+            "stacks have a new key each time, and peers that connect are not encrypted: {}: {message}",
+            file.display()
+        );
+        let cause = Cause::new("key-not-kept", Weight::Note, text);
+        // A file that is there has rights that are too wide, in most cases.
+        return match file.exists() {
+            true => cause.mend(format!("chmod go= {}", shell::word(&file.display().to_string()))),
+            false => cause,
+        };
+    }
     let name = match *kind {
         "rules" => "bad-rules",
         "settings" => "bad-settings",

@@ -6,6 +6,7 @@ use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_daemon::{PeerCache, SettingsError, SettingsFile};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use manypath_rules::{Chain, Decider, FileError, Policy, Protocol, Query, RulesFile, Table};
+use manypath_trust::IdentitySource;
 use std::net::SocketAddr;
 
 /// Reads them.
@@ -20,6 +21,10 @@ pub(super) fn look(findings: &mut Findings) {
     }
     if let Err(error) = SettingsFile::usual().read() {
         findings.files.push(settings_fault(error));
+    }
+    if let Err(error) = IdentitySource::Own.load() {
+        let (file, message) = (error.path.clone(), error.message().to_owned());
+        findings.files.push(FileFault { kind: "keys", file, line: None, message });
     }
 }
 
