@@ -56,6 +56,8 @@ pub enum FallbackReason {
     KeyExchangeFailed,
     /// The peer wants encryption, which is off here.
     EncryptionRequired,
+    /// The peer does not take the key of this host.
+    NotAuthorized,
 }
 
 impl FallbackReason {
@@ -86,6 +88,7 @@ impl FallbackReason {
             Self::KeyRevoked => "key-revoked",
             Self::KeyExchangeFailed => "key-exchange-failed",
             Self::EncryptionRequired => "encryption-required",
+            Self::NotAuthorized => "not-authorized",
         }
     }
 
@@ -100,6 +103,7 @@ impl FallbackReason {
                 | Self::KeyRevoked
                 | Self::KeyExchangeFailed
                 | Self::EncryptionRequired
+                | Self::NotAuthorized
         )
     }
 }
@@ -132,6 +136,7 @@ impl fmt::Display for FallbackReason {
             Self::KeyRevoked => "the peer's key is revoked",
             Self::KeyExchangeFailed => "the key exchange with the peer has failed",
             Self::EncryptionRequired => "the peer requires encryption, which is off here",
+            Self::NotAuthorized => "the peer does not authorize the key of this host",
         })
     }
 }

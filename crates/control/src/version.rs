@@ -22,6 +22,7 @@ const LATER_WORDS: &[(u32, &str, &str)] = &[
     (12, "key-revoked", "refused"),
     (12, "key-exchange-failed", "refused"),
     (12, "encryption-required", "refused"),
+    (12, "not-authorized", "refused"),
     (12, "shared-bottleneck", "congestion-window"),
 ];
 

@@ -3,6 +3,7 @@
 use crate::association::{Association, FlowUse, RelayId, Setup};
 use crate::base::protection;
 use crate::core::Core;
+use crate::keys::NOT_AUTHORIZED;
 use crate::log;
 use crate::relays::RelayEnd;
 use crate::services::Incoming;
@@ -158,17 +159,18 @@ impl Stack {
     }
 
     fn on_closed(&mut self, id: AssociationId, reason: &CloseReason) {
+        let told = self.base.core.driver.endpoint_mut().take_abort_reason(id);
         let Some(association) = self.base.get(&id) else {
             return self.base.keys.forget(id);
         };
         let connecting = association.setup == Setup::Connecting;
         let fallback = association.acceptor.reason(fallback_reason(reason, connecting));
         let demanded = connecting && association.encrypt == Encrypt::Require;
-        let fallback =
-            association.rejected.unwrap_or(match demanded && wants_authentication(reason) {
-                true => FallbackReason::NotEncrypted,
-                false => fallback,
-            });
+        let fallback = association.rejected.unwrap_or(match () {
+            () if told.is_some_and(|told| told == NOT_AUTHORIZED) => FallbackReason::NotAuthorized,
+            () if demanded && wants_authentication(reason) => FallbackReason::NotEncrypted,
+            () => fallback,
+        });
         if connecting && self.base.speaks_for_peer(id) && !fallback.is_about_encryption() {
             let (peers, native) = (&mut self.attempts.peers, speaks_sctp(reason));
             self.base.remember_failed_connect(peers, id, fallback, native);

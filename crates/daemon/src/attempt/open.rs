@@ -351,7 +351,8 @@ pub(crate) fn errno_of(reason: FallbackReason) -> i32 {
         | R::KeyChanged
         | R::KeyRevoked
         | R::KeyExchangeFailed
-        | R::EncryptionRequired => libc::ECONNREFUSED,
+        | R::EncryptionRequired
+        | R::NotAuthorized => libc::ECONNREFUSED,
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => libc::EHOSTUNREACH,

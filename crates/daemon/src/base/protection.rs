@@ -169,5 +169,5 @@ pub(crate) fn reject(base: &mut Base, id: AssociationId, rejection: &Rejection) 
         association.setup = Setup::Ending;
         association.rejected = Some(rejection.reason());
     }
-    base.core.abort(id, b"not encrypted as it must be");
+    base.core.abort(id, rejection.abort_reason());
 }

@@ -14,7 +14,7 @@ mod rejection;
 mod trust;
 mod writer;
 
-pub(crate) use rejection::Rejection;
+pub(crate) use rejection::{NOT_AUTHORIZED, Rejection};
 pub use trust::KeyFiles;
 pub(crate) use trust::{Standing, Trust};
 pub(crate) use writer::{Contact, Writer};

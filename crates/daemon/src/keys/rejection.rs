@@ -24,7 +24,18 @@ pub(crate) enum Rejection {
     RestartedPlain,
 }
 
+/// The Upper Layer Abort Reason that tells a peer that its key is not taken.
+pub(crate) const NOT_AUTHORIZED: &[u8] = b"key not authorized";
+
 impl Rejection {
+    /// What the peer is told with the ABORT.
+    pub(crate) const fn abort_reason(&self) -> &'static [u8] {
+        match self {
+            Self::NotAuthorized(_) => NOT_AUTHORIZED,
+            _ => b"not encrypted as it must be",
+        }
+    }
+
     pub(crate) const fn reason(&self) -> FallbackReason {
         match self {
             Self::NoLongerEncrypted(_) | Self::RestartedPlain => FallbackReason::NoLongerEncrypted,

@@ -263,7 +263,7 @@ fn only_authorized_peers_are_taken_if_there_is_a_list_and_a_key_can_be_revoked()
     let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
     let config = StackConfig { keys: Some(ours.clone()), ..client(network, Opportunistic) };
     let (_client, mut launcher) = Host::with_launcher(config);
-    assert_eq!(launcher.direct(destination).0, FallbackReason::AssociationLost);
+    assert_eq!(launcher.direct(destination).0, FallbackReason::NotAuthorized);
     assert_eq!(counter(&theirs.status(), "stack_peers_not_authorized"), 1);
     let reload = || {
         theirs.send(&manypath_control::Request::Reload);

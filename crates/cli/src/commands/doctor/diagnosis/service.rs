@@ -57,6 +57,10 @@ fn not_encrypted(reason: FallbackReason, host: &str) -> Cause {
     let may_be_known = [FallbackReason::KeyChanged, FallbackReason::NoLongerEncrypted];
     if reason == FallbackReason::EncryptionRequired {
         cause.mend("manypath config set encrypt=opportunistic")
+    } else if reason == FallbackReason::NotAuthorized {
+        let cure = "add what this command prints to the peer's file of `--authorized`, and reload there";
+        let text = format!("{}: {cure}", cause.text);
+        Cause { text, ..cause }.mend("manypath key show")
     } else if may_be_known.contains(&reason) {
         cause.mend(format!("manypath key forget {host}"))
     } else {

@@ -306,6 +306,8 @@ fn the_service_is_judged_by_what_became_of_a_connection() {
     let changed = only(&with(Trial::Plain { reason: FallbackReason::KeyChanged }));
     assert_eq!((changed.name, changed.weight), ("key-changed", Weight::Broken));
     assert!(command(&changed).starts_with("manypath key forget "), "{changed:?}");
+    let refused = only(&with(Trial::Plain { reason: FallbackReason::NotAuthorized }));
+    assert_eq!((refused.name, command(&refused)), ("not-authorized", "manypath key show"));
     assert_eq!(names(&with(Trial::Failed { errno: 111 })), ["service-closed"]);
     assert_eq!(names(&with(Trial::Failed { errno: 113 })), ["service-failed"]);
     let unknown = only(&with(Trial::Unknown { why: "x".into() }));
