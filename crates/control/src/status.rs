@@ -185,6 +185,9 @@ pub struct EncryptionStatus {
     pub epoch: u64,
     /// The fingerprint of the peer's key.
     pub peer: Option<String>,
+    /// The peer's name in the file of `--authorized`.
+    #[serde(default)]
+    pub name: Option<String>,
     /// `known` and `new` keys of peers that were called; `authorized` and `unknown` ones of those that have called.
     pub standing: Option<String>,
     /// Packets sent in this epoch.

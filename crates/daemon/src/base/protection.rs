@@ -140,9 +140,10 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
     let (peer, status) =
         (base.core.peer_name(id), base.keys.status(base.core.driver.endpoint(), id));
     let suite = status.as_ref().and_then(|it| it.cipher_suite.clone()).unwrap_or_default();
-    let standing = status.and_then(|it| it.standing).unwrap_or_default();
+    let standing = status.as_ref().and_then(|it| it.standing.clone()).unwrap_or_default();
+    let name = status.and_then(|it| it.name).map_or_else(String::new, |name| format!(" ({name})"));
     info!(target: log::ASSOCIATION,
-        "association {} with {peer}: encrypted by {suite}, {standing} key {}", id.0, Fingerprint::of(&key));
+        "association {} with {peer}: encrypted by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     base.touch(id);
 }
 

@@ -104,8 +104,9 @@ impl Datagrams {
             datagrams.set_redundant(flow, options.redundant == Some(true));
             datagrams.accept(flow);
         });
+        let by = base.keys.who(association).map_or_else(String::new, |who| format!(" by {who}"));
         info!(target: log::CONNECTION, carrier = "sctp",
-            "datagrams from {client} to {service}: over association {}", association.0);
+            "datagrams from {client} to {service}{by}: over association {}", association.0);
         let carrier = Some((association, flow));
         self.start(base, id, Relay { carrier, options, ..relay });
     }

@@ -118,6 +118,17 @@ impl Keys {
         self.all.get(&id)?.peer.map(|(key, _)| key)
     }
 
+    /// The name under which its peer is authorized, if it has one.
+    pub(crate) fn name_of(&self, id: AssociationId) -> Option<&str> {
+        self.trust.as_ref()?.authorized_name(&self.peer_of(id)?)
+    }
+
+    /// Who its peer is, for people: its name, else the fingerprint of its key. `None` if it is not encrypted.
+    pub(crate) fn who(&self, id: AssociationId) -> Option<String> {
+        let key = self.peer_of(id)?;
+        Some(self.name_of(id).map_or_else(|| trust::name(&key), str::to_owned))
+    }
+
     /// Whether connections to `addr`, where the peer of an association has proved to be, may use it: another address of
     /// a peer is not known by another key, nor by any if the association is plain.
     pub(crate) fn may_lead_to(&self, id: AssociationId, addr: IpAddr) -> bool {
@@ -302,6 +313,7 @@ impl Keys {
             cipher_suite: suite.map(|suite| suite.name().to_owned()),
             epoch,
             peer: one.peer.map(|(key, _)| trust::name(&key)),
+            name: self.name_of(id).map(str::to_owned),
             standing: one.peer.map(|(_, standing)| standing.name().to_owned()),
             packets_sealed: sealed,
             packets_opened: opening.clone().map(|epoch| epoch.opened).sum(),

@@ -206,6 +206,11 @@ impl Trust {
         }
     }
 
+    /// The name of an authorized peer, if it has one.
+    pub(super) fn authorized_name(&self, key: &PublicKey) -> Option<&str> {
+        self.authorized.as_ref()?.allows(key).filter(|name| !name.is_empty())
+    }
+
     /// The peer at this address, of which nothing may be known, has this key. False if that cannot be kept.
     pub(crate) fn remember(&mut self, addr: IpAddr, key: PublicKey) -> bool {
         if self.store.verdict(addr, &key) != Verdict::New {

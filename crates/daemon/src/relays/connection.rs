@@ -18,6 +18,8 @@ use tracing::info;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) ends: Ends,
+    /// The client's name or key, if its association is encrypted.
+    who: Option<String>,
     begun: Instant,
     pub(crate) carrier: Carrier,
     /// What the association's paths had carried when it began.
@@ -139,8 +141,12 @@ impl Relays {
         carrier: Carrier,
     ) {
         let before = loads(&base.core, carrier);
-        let connection =
-            Connection { ends, begun: base.core.now, carrier, before, gone: Vec::new() };
+        let who = match (ends, carrier) {
+            (Ends::From(..), Carrier::Sctp(association)) => base.keys.who(association),
+            _ => None,
+        };
+        let (begun, gone) = (base.core.now, Vec::new());
+        let connection = Connection { ends, who, begun, carrier, before, gone };
         self.connections.insert(id, connection);
     }
 
@@ -157,12 +163,13 @@ impl Relays {
         let Some(connection) = self.connections.remove(&id) else { return };
         let ms = base.core.age(connection.begun);
         let paths = carried(&base.core, &connection);
-        let Connection { ends, carrier, .. } = connection;
+        let Connection { ends, carrier, who, .. } = connection;
+        let by = who.map_or_else(String::new, |who| format!(" by {who}"));
         match carrier {
             Carrier::Sctp(association) => info!(
                 target: log::CONNECTION,
                 carrier = "sctp", sent_bytes = sent, received_bytes = got, duration_ms = ms,
-                "{ends}: {end} after {ms} ms, sent {sent} B, received {got} B over SCTP \
+                "{ends}{by}: {end} after {ms} ms, sent {sent} B, received {got} B over SCTP \
                  (association {}{})", association.0, shares(&paths)
             ),
             Carrier::Tcp(why) => info!(

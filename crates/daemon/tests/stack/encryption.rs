@@ -273,7 +273,8 @@ fn only_authorized_peers_are_taken_if_there_is_a_list_and_a_key_can_be_revoked()
     reload();
     let _stream = launcher.connect_sctp(destination);
     let status = theirs.status();
-    assert_eq!(encryption(&status).unwrap().standing.as_deref(), Some("authorized"));
+    let it = encryption(&status).unwrap();
+    assert_eq!((it.standing.as_deref(), it.name.as_deref()), (Some("authorized"), Some("test")));
     fs::write(&list, "").unwrap();
     reload();
     wait_for_the_end(&launcher);

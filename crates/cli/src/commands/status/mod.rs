@@ -67,7 +67,8 @@ fn encryption(status: &AssociationStatus) -> String {
     let Some(it) = &status.encryption else { return String::new() };
     match (&it.cipher_suite, &it.peer, &it.standing) {
         (Some(suite), Some(peer), Some(standing)) => {
-            format!("encrypted by {suite} with {standing} key {peer}")
+            let name = it.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+            format!("encrypted by {suite} with {standing} key {peer}{name}")
         }
         _ => "not encrypted yet: keys are being made".to_owned(),
     }
