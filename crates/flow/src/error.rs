@@ -70,6 +70,8 @@ pub enum FlowError {
     BadAddressFamily(u8),
     /// A window below [`INITIAL_CREDIT`](crate::INITIAL_CREDIT) in OPEN.
     BadWindow(u32),
+    /// A name of a host that cannot be one.
+    BadName,
     /// Data or a message that must keep its place in the stream came unordered.
     Unordered,
     /// A stream that does not carry flows.
@@ -103,6 +105,7 @@ impl fmt::Display for FlowError {
             Self::UnknownPpid(ppid) => write!(f, "unknown payload protocol {ppid:#010x}"),
             Self::BadAddressFamily(family) => write!(f, "unknown address family {family}"),
             Self::BadWindow(window) => write!(f, "OPEN grants only {window} bytes"),
+            Self::BadName => f.write_str("malformed host name"),
             Self::Unordered => f.write_str("flow message that must be ordered came unordered"),
             Self::InvalidStream(s) => write!(f, "stream {s} does not carry flows"),
             Self::StreamBusy(s) => write!(f, "OPEN on stream {s}, whose flow has not ended"),

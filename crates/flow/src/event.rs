@@ -14,6 +14,12 @@ pub enum Refusal {
     NoStream,
     /// Connecting to the destination failed with this Linux error number.
     Errno(u16),
+    /// The acceptor relays nothing for this peer.
+    NotRelay,
+    /// The acceptor relays, but not to this destination.
+    DestinationClosed,
+    /// The acceptor knows no address of the destination's name.
+    NoSuchName,
     /// A reason of a later version of the protocol.
     Other(u8),
 }
@@ -33,6 +39,9 @@ pub enum FlowEvent {
         /// The address of the peer's program.
         source: SocketAddr,
     },
+    /// The same for a destination beyond this side: see
+    /// [`FlowMux::destination_beyond`](crate::FlowMux::destination_beyond).
+    IncomingBeyond(FlowId),
     /// The peer has accepted the flow.
     Opened {
         /// The flow.
@@ -67,6 +76,7 @@ impl FlowEvent {
             Self::Incoming { flow, .. }
             | Self::Opened { flow, .. }
             | Self::Refused { flow, .. }
+            | Self::IncomingBeyond(flow)
             | Self::Readable(flow)
             | Self::Writable(flow)
             | Self::Finished(flow)

@@ -4,6 +4,7 @@ use crate::datagrams::Datagrams;
 use crate::direct::DirectFlow;
 use crate::error::{FlowError, OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
+use crate::message::{Destination, RelayAnswer};
 use crate::mux::{FlowMux, Share};
 use crate::status::{FlowCounters, FlowStatus};
 use crate::table::FlowId;
@@ -87,6 +88,42 @@ impl Flows {
         match self {
             Self::Mux(mux) => mux.open(destination, source),
             Self::Direct(_) => Err(OpenError::NoStream),
+        }
+    }
+
+    /// See [`FlowMux::open_beyond`]. The direct form has no words for it.
+    pub fn open_beyond(
+        &mut self,
+        destination: Destination,
+        source: SocketAddr,
+    ) -> Result<FlowId, OpenError> {
+        match self {
+            Self::Mux(mux) => mux.open_beyond(destination, source),
+            Self::Direct(_) => Err(OpenError::NoStream),
+        }
+    }
+
+    /// See [`FlowMux::set_relay_answer`]. Nothing is relayed in the direct form.
+    pub fn set_relay_answer(&mut self, answer: RelayAnswer) {
+        match self {
+            Self::Mux(mux) => mux.set_relay_answer(answer),
+            Self::Direct(_) => {}
+        }
+    }
+
+    /// See [`FlowMux::peer_relays`].
+    pub const fn peer_relays(&self) -> Option<RelayAnswer> {
+        match self {
+            Self::Mux(mux) => mux.peer_relays(),
+            Self::Direct(_) => Some(RelayAnswer::NotRelay),
+        }
+    }
+
+    /// See [`FlowMux::destination_beyond`].
+    pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
+        match self {
+            Self::Mux(mux) => mux.destination_beyond(flow),
+            Self::Direct(_) => None,
         }
     }
 

@@ -7,14 +7,17 @@ pub(crate) use recv::Recv;
 pub(crate) use send::{End, Invitation, Send};
 
 use crate::lanes::{LaneKey, Opener};
-use crate::message::{Body, Control};
+use crate::message::{Body, Control, Destination};
 use crate::mux::{Share, Turn};
 use crate::status::{FlowState, FlowStatus};
+use alloc::boxed::Box;
 use core::net::SocketAddr;
 
 /// How far a flow has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
+    /// Wanted here, until the peer has said whether it relays. Nothing of it has gone out.
+    Held,
     /// Opened here, not answered yet. Its data may go out already.
     Opening,
     /// Opened by the peer, not answered yet. Its data may come already.
@@ -46,6 +49,8 @@ pub(crate) struct Flow {
     pub(crate) phase: Phase,
     pub(crate) destination: SocketAddr,
     pub(crate) source: SocketAddr,
+    /// What lies beyond the acceptor, if that is the destination.
+    pub(crate) beyond: Option<Box<Destination>>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) send: Send,
     pub(crate) recv: Recv,
@@ -78,6 +83,7 @@ impl Flow {
             phase,
             destination,
             source,
+            beyond: None,
             local: None,
             send: Send::new(send_window),
             recv,
@@ -94,7 +100,7 @@ impl Flow {
     pub(crate) fn is_sendable(&self) -> bool {
         match self.phase {
             Phase::Opening | Phase::Open => self.send.is_ready(),
-            Phase::Incoming | Phase::Dead => false,
+            Phase::Held | Phase::Incoming | Phase::Dead => false,
         }
     }
 
@@ -112,7 +118,7 @@ impl Flow {
     fn state(&self) -> FlowState {
         let sent_end = self.send.end != End::None;
         match self.phase {
-            Phase::Opening => FlowState::Opening,
+            Phase::Held | Phase::Opening => FlowState::Opening,
             Phase::Incoming => FlowState::Incoming,
             Phase::Dead => FlowState::Closing,
             Phase::Open => match (sent_end, self.recv.has_ended()) {

@@ -21,12 +21,14 @@ mod datagram;
 mod end;
 mod probe;
 mod reader;
+mod relay;
 mod setup;
 
 pub use credit::{Credit, Return, Want};
 pub use datagram::{DatagramBody, DatagramOpen};
 pub use end::Finish;
 pub use probe::{Probe, Report};
+pub use relay::{Destination, HostName, RelayAnswer, RelayBody, RelayOpen};
 pub use setup::{Accept, Open};
 
 use crate::error::FlowError;
@@ -42,7 +44,7 @@ const FROM_OPENER: u8 = 0x01;
 const FIRST_IGNORABLE: u8 = 0x80;
 
 /// A control message: which flow of its stream it is about, and what it says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Control {
     /// Whether the sender of the message opened the flow; otherwise its receiver did.
     pub from_opener: bool,
@@ -54,7 +56,7 @@ pub struct Control {
 }
 
 /// What a control message says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// Opens a flow.
     Open(Open),
@@ -78,10 +80,12 @@ pub enum Body {
     Report(Report),
     /// Is about a flow of datagrams.
     Datagram(DatagramBody),
+    /// Is about destinations beyond the acceptor.
+    Relay(RelayBody),
 }
 
 /// What the bytes of a control message turned out to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Parsed {
     /// A message.
     Control(Control),
@@ -104,6 +108,7 @@ impl Body {
             Self::Probe(_) => Probe::KIND,
             Self::Report(_) => Report::KIND,
             Self::Datagram(datagram) => datagram.kind(),
+            Self::Relay(relay) => relay.kind(),
         }
     }
 
@@ -119,6 +124,7 @@ impl Body {
             | Self::Probe(_)
             | Self::Report(_) => false,
             Self::Datagram(datagram) => datagram.is_ordered(),
+            Self::Relay(relay) => relay.is_ordered(),
         }
     }
 
@@ -135,7 +141,10 @@ impl Body {
             Probe::KIND => Self::Probe(Probe::parse(reader)?),
             Report::KIND => Self::Report(Report::parse(reader)?),
             other if other >= FIRST_IGNORABLE => {
-                return Ok(DatagramBody::parse(other, reader)?.map(Self::Datagram));
+                return match DatagramBody::parse(other, reader)? {
+                    Some(datagram) => Ok(Some(Self::Datagram(datagram))),
+                    None => Ok(RelayBody::parse(other, reader)?.map(Self::Relay)),
+                };
             }
             unknown => return Err(FlowError::UnknownMessage(unknown)),
         }))
@@ -154,12 +163,13 @@ impl Body {
             Self::Probe(probe) => probe.encode(out),
             Self::Report(report) => report.encode(out),
             Self::Datagram(datagram) => datagram.encode(out),
+            Self::Relay(relay) => relay.encode(out),
         }
     }
 }
 
 impl Control {
-    /// Reads a message. Never panics and allocates nothing.
+    /// Reads a message. Never panics, and allocates nothing but what opens a flow beyond the acceptor.
     pub fn parse(bytes: &[u8]) -> Result<Parsed, FlowError> {
         let kind = bytes.first().copied().unwrap_or(0);
         let mut reader = Reader::new(kind, bytes);

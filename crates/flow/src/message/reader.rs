@@ -20,6 +20,18 @@ impl<'a> Reader<'a> {
         Ok(*field)
     }
 
+    /// The next byte, which stays.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], FlowError> {
+        let (field, rest) =
+            self.rest.split_at_checked(count).ok_or(FlowError::Truncated(self.kind))?;
+        self.rest = rest;
+        Ok(field)
+    }
+
     pub(super) fn u8(&mut self) -> Result<u8, FlowError> {
         self.array().map(u8::from_be_bytes)
     }

@@ -74,6 +74,9 @@ impl Refusal {
     const NOT_ALLOWED: u8 = 1;
     const BUSY: u8 = 2;
     const ERRNO: u8 = 3;
+    const NOT_RELAY: u8 = 4;
+    const DESTINATION_CLOSED: u8 = 5;
+    const NO_SUCH_NAME: u8 = 6;
     /// Local only; sent as a reason it means what any unknown one means.
     const NO_STREAM: u8 = 0;
 
@@ -85,6 +88,9 @@ impl Refusal {
             Self::NOT_ALLOWED => Self::NotAllowed,
             Self::BUSY => Self::Busy,
             Self::ERRNO => Self::Errno(errno),
+            Self::NOT_RELAY => Self::NotRelay,
+            Self::DESTINATION_CLOSED => Self::DestinationClosed,
+            Self::NO_SUCH_NAME => Self::NoSuchName,
             _ => Self::Other(reason),
         })
     }
@@ -94,6 +100,9 @@ impl Refusal {
             Self::NotAllowed => (Self::NOT_ALLOWED, 0),
             Self::Busy => (Self::BUSY, 0),
             Self::Errno(errno) => (Self::ERRNO, *errno),
+            Self::NotRelay => (Self::NOT_RELAY, 0),
+            Self::DestinationClosed => (Self::DESTINATION_CLOSED, 0),
+            Self::NoSuchName => (Self::NO_SUCH_NAME, 0),
             Self::NoStream => (Self::NO_STREAM, 0),
             Self::Other(reason) => (*reason, 0),
         };

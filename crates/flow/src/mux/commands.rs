@@ -4,7 +4,7 @@ use super::{FlowMux, Share};
 use crate::INITIAL_CREDIT;
 use crate::error::{OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
-use crate::flow::{End, Flow, Invitation, Phase, Recv};
+use crate::flow::{End, Flow, Invitation, Phase};
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Accept, Body, Open};
 use crate::table::FlowId;
@@ -33,20 +33,11 @@ impl FlowMux {
         destination: SocketAddr,
         source: SocketAddr,
     ) -> Result<FlowId, OpenError> {
-        if self.ours >= self.config.max_flows {
-            return Err(OpenError::TooManyFlows);
-        }
+        let recv = self.first_recv()?;
+        let window = recv.window();
         let stream = self.lanes.free_stream().ok_or(OpenError::NoStream)?;
         let key = LaneKey { opener: Opener::Us, stream };
         let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
-        let Some(mut window) = self.config.open_window(&self.budget) else {
-            self.reclaim();
-            return Err(OpenError::NoMemory);
-        };
-        let whole = self.is_crowded() || window.raise_to_first();
-        self.note_first(whole);
-        let recv = Recv::new(window, self.now);
-        let window = recv.window();
         let flow = Flow::new((key, generation), (destination, source), INITIAL_CREDIT, recv);
         let control = flow.control(Body::Open(Open { window, destination, source }));
         self.queue_ordered(key, false, control);
@@ -54,12 +45,12 @@ impl FlowMux {
     }
 
     /// Whether there are so many flows that new ones begin with a small window.
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         self.flows.len() > self.config.first_windows
     }
 
     /// A flow has begun, with its first window or a smaller one for want of memory.
-    fn note_first(&mut self, whole: bool) {
+    pub(super) fn note_first(&mut self, whole: bool) {
         if !whole {
             self.counters.growths_no_memory += 1;
             self.reclaim();
@@ -134,7 +125,7 @@ impl FlowMux {
         match flow.phase {
             Phase::Incoming => return Err(WriteError::NotAccepted),
             Phase::Dead => return Err(WriteError::Reset),
-            Phase::Opening | Phase::Open => {}
+            Phase::Held | Phase::Opening | Phase::Open => {}
         }
         if flow.send.end != End::None {
             return Err(WriteError::Finished);
@@ -205,7 +196,7 @@ impl FlowMux {
         let lost: Vec<_> = self
             .flows
             .iter()
-            .filter(|(_, flow)| flow.key.stream >= streams)
+            .filter(|(_, flow)| flow.key.stream >= streams && flow.phase != Phase::Held)
             .map(|(id, flow)| (id, flow.key.opener))
             .collect();
         self.lanes.shrink(streams);

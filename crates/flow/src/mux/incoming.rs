@@ -12,6 +12,7 @@ use crate::{
     PPID_DATAGRAM_OF_OPENER,
 };
 use bytes::Bytes;
+use core::net::SocketAddr;
 use manypath_engine::Message;
 
 impl FlowMux {
@@ -103,8 +104,10 @@ impl FlowMux {
         }
         let opener = if control.from_opener { Opener::Peer } else { Opener::Us };
         let key = LaneKey { opener, stream: message.stream.0 };
-        if let Body::Open(open) = control.body {
-            return self.handle_open(key, control.generation, open);
+        match control.body {
+            Body::Open(open) => return self.handle_open(key, control.generation, open),
+            Body::Relay(relay) => return self.handle_relay(key, control.generation, relay),
+            _ => {}
         }
         let lane = self.lanes.get_mut(key).ok_or(FlowError::InvalidStream(key.stream))?;
         match lane.age(control.generation) {
@@ -115,8 +118,23 @@ impl FlowMux {
     }
 
     fn handle_open(&mut self, key: LaneKey, generation: u32, open: Open) -> Result<(), FlowError> {
+        let Open { window, destination, source } = open;
+        self.check_open(key, generation, Body::Open(open).kind())?;
+        if let Some(flow) = self.take_in(key, generation, window, (destination, source)) {
+            self.events.push_back(FlowEvent::Incoming { flow, destination, source });
+        }
+        Ok(())
+    }
+
+    /// Whether the peer may open a flow there now, by a message of this type.
+    pub(super) fn check_open(
+        &mut self,
+        key: LaneKey,
+        generation: u32,
+        kind: u8,
+    ) -> Result<(), FlowError> {
         if key.opener == Opener::Us {
-            return Err(FlowError::Unexpected(Body::Open(open).kind()));
+            return Err(FlowError::Unexpected(kind));
         }
         let lane = self.lanes.get_mut(key).ok_or(FlowError::InvalidStream(key.stream))?;
         if lane.is_busy() {
@@ -126,28 +144,37 @@ impl FlowMux {
             return Err(FlowError::WrongGeneration(key.stream));
         }
         self.counters.incoming += 1;
-        let Open { window, destination, source } = open;
-        if self.theirs >= self.config.max_flows {
-            self.counters.refused_too_many += 1;
-            self.refuse_at_once(key, generation);
-        } else if let Some(least) = self.config.open_window(&self.budget) {
-            let recv = Recv::new(least, self.now);
-            let flow = Flow::new((key, generation), (destination, source), window, recv);
-            let flow = self.insert(flow);
-            self.events.push_back(FlowEvent::Incoming { flow, destination, source });
-        } else {
-            self.counters.refused_no_memory += 1;
-            self.reclaim();
-            self.refuse_at_once(key, generation);
-        }
         Ok(())
     }
 
-    fn refuse_at_once(&mut self, key: LaneKey, generation: u32) {
+    /// A flow that the peer opens, unless there is no room: then it is refused.
+    pub(super) fn take_in(
+        &mut self,
+        key: LaneKey,
+        generation: u32,
+        window: u32,
+        ends: (SocketAddr, SocketAddr),
+    ) -> Option<FlowId> {
+        if self.theirs >= self.config.max_flows {
+            self.counters.refused_too_many += 1;
+            self.refuse_at_once(key, generation, Refusal::Busy);
+            return None;
+        }
+        let Some(least) = self.config.open_window(&self.budget) else {
+            self.counters.refused_no_memory += 1;
+            self.reclaim();
+            self.refuse_at_once(key, generation, Refusal::Busy);
+            return None;
+        };
+        let recv = Recv::new(least, self.now);
+        Some(self.insert(Flow::new((key, generation), ends, window, recv)))
+    }
+
+    pub(super) fn refuse_at_once(&mut self, key: LaneKey, generation: u32, why: Refusal) {
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.begin(None);
         }
-        let body = Body::Refuse(Refusal::Busy);
+        let body = Body::Refuse(why);
         let refusal = Control { from_opener: false, generation, body };
         self.queue_ordered(key, true, refusal);
     }
@@ -169,7 +196,8 @@ impl FlowMux {
             | Body::Accept(_)
             | Body::Refuse(_)
             | Body::Finish(_)
-            | Body::Datagram(_) => Err(FlowError::NoFlow(key.stream)),
+            | Body::Datagram(_)
+            | Body::Relay(_) => Err(FlowError::NoFlow(key.stream)),
         }
     }
 
@@ -187,7 +215,7 @@ impl FlowMux {
         let (id, got_end) = (lane.flow, lane.has_got_end());
         match body {
             Body::Open(_) => Err(FlowError::StreamBusy(key.stream)),
-            Body::Datagram(_) => Err(FlowError::Unexpected(body.kind())),
+            Body::Datagram(_) | Body::Relay(_) => Err(FlowError::Unexpected(body.kind())),
             Body::Accept(_) | Body::Refuse(_) | Body::Finish(_) if got_end => {
                 Err(FlowError::AfterEnd(key.stream))
             }

@@ -7,6 +7,7 @@ mod commands;
 mod credit;
 mod incoming;
 mod outgoing;
+mod relaying;
 mod rotation;
 mod turns;
 
@@ -23,6 +24,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use manypath_engine::Instant;
 use manypath_window::Budget;
+use relaying::Relaying;
 use rotation::Rotation;
 pub use rotation::Share;
 pub(crate) use turns::Turn;
@@ -72,6 +74,7 @@ pub struct FlowMux {
     events: VecDeque<FlowEvent>,
     counters: FlowCounters,
     datagrams: Datagrams,
+    relaying: Relaying,
     /// Where the search for reclaimable credit goes on.
     reclaim_cursor: usize,
 }
@@ -106,6 +109,7 @@ impl FlowMux {
             events: VecDeque::new(),
             counters: FlowCounters::default(),
             datagrams: Datagrams::default(),
+            relaying: Relaying::default(),
             reclaim_cursor: 0,
         }
     }
@@ -157,7 +161,7 @@ impl FlowMux {
         // The rotation may hold flows that are gone; they never make it seem empty.
         let sends =
             self.rotation.has_urgent() || !(self.rotation.is_empty() || self.awaits_writer());
-        sends || !(self.ordered.is_empty() && self.hints.is_empty())
+        sends || self.relaying.is_due() || !(self.ordered.is_empty() && self.hints.is_empty())
     }
 
     /// Bytes that the flows would send now if the association took them: what they have queued, or all their credit where

@@ -21,7 +21,10 @@ impl FlowMux {
     /// now must keep it and try again. Take no more than the association can send soon; what waits
     /// here is shared fairly, what waits there is in order.
     pub fn poll_message(&mut self, fragment_size: usize) -> Option<Outgoing> {
-        self.poll_ordered().or_else(|| self.poll_hint()).or_else(|| self.poll_data(fragment_size))
+        self.poll_relaying()
+            .or_else(|| self.poll_ordered())
+            .or_else(|| self.poll_hint())
+            .or_else(|| self.poll_data(fragment_size))
     }
 
     fn poll_ordered(&mut self) -> Option<Outgoing> {
@@ -131,7 +134,7 @@ fn next_hint(flow: &mut Flow, now: Duration) -> Option<Body> {
     None
 }
 
-fn control(key: LaneKey, unordered: bool, payload: Bytes) -> Outgoing {
+pub(super) fn control(key: LaneKey, unordered: bool, payload: Bytes) -> Outgoing {
     Outgoing { stream: StreamId(key.stream), ppid: PPID_CONTROL, unordered, payload }
 }
 

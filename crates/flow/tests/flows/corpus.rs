@@ -3,9 +3,10 @@
 use crate::pair::{destination, local, source};
 use crate::replay::{self, DATAGRAMS};
 use manypath_flow::message::{
-    Accept, Body, Control, Credit, DatagramBody, DatagramOpen, Finish, Open, Return, Want,
+    Accept, Body, Control, Credit, DatagramBody, DatagramOpen, Finish, Open, RelayBody, RelayOpen,
+    Return, Want,
 };
-use manypath_flow::{INITIAL_CREDIT, Refusal};
+use manypath_flow::{Destination, HostName, INITIAL_CREDIT, Refusal, RelayAnswer};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -15,8 +16,8 @@ fn directory() -> PathBuf {
 
 /// A record with a control message of the first generation on stream 0.
 fn control(from_opener: bool, body: Body, dice: u8) -> Vec<u8> {
-    let payload = Control { from_opener, generation: 1, body }.encode();
     let kind = u8::from(!body.is_ordered());
+    let payload = Control { from_opener, generation: 1, body }.encode();
     [&[kind, 0, dice, payload.len() as u8], &payload[..]].concat()
 }
 
@@ -86,6 +87,28 @@ fn seeds_of_datagrams() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Types 134 to 136, as asked, unasked and refused.
+fn seeds_of_relaying() -> Vec<(&'static str, Vec<u8>)> {
+    let about = |body| Body::Relay(body);
+    let answer = |answer, dice| control(false, about(RelayBody::Answer(answer)), dice);
+    let name = HostName::new("a.example").unwrap();
+    let open = RelayOpen {
+        window: INITIAL_CREDIT,
+        source: source(),
+        destination: Destination::Name(name, 443),
+    };
+    let open = || control(true, about(RelayBody::Open(Box::new(open.clone()))), 4);
+    let accept = Body::Accept(Accept { window: INITIAL_CREDIT, local: local() });
+    vec![
+        ("relay_asked", [control(true, about(RelayBody::Ask), 4), open(), data(true, 5)].concat()),
+        (
+            "relay_own",
+            [data(true, 255), answer(RelayAnswer::Relays, 3), control(false, accept, 3)].concat(),
+        ),
+        ("relay_own_refused", [data(true, 255), answer(RelayAnswer::NotRelay, 3)].concat()),
+    ]
+}
+
 /// Courses that a fuzzer would take long to find: whole flows, from either side.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let finish = Body::Finish(Finish { bytes: 300 });
@@ -94,8 +117,13 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         (
             "incoming_flow",
-            [control(true, open(), 4), data(true, 5), credits(true), control(true, finish, 14)]
-                .concat(),
+            [
+                control(true, open(), 4),
+                data(true, 5),
+                credits(true),
+                control(true, finish.clone(), 14),
+            ]
+            .concat(),
         ),
         ("incoming_reset", [control(true, open(), 201), control(true, Body::Reset, 6)].concat()),
         (
@@ -115,7 +143,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn all() -> Vec<(&'static str, Vec<u8>)> {
-    [seeds(), seeds_of_datagrams()].concat()
+    [seeds(), seeds_of_datagrams(), seeds_of_relaying()].concat()
 }
 
 #[test]

@@ -22,8 +22,9 @@ fn ordered(stream: u16, ppid: Ppid, payload: Bytes) -> Message {
 }
 
 fn says(from_opener: bool, generation: u32, body: Body) -> Message {
+    let unordered = !body.is_ordered();
     let payload = Control { from_opener, generation, body }.encode();
-    Message { unordered: !body.is_ordered(), ..ordered(0, PPID_CONTROL, payload) }
+    Message { unordered, ..ordered(0, PPID_CONTROL, payload) }
 }
 
 fn open(generation: u32) -> Message {
@@ -128,7 +129,7 @@ fn messages_of_the_wrong_side_or_state() {
     assert_eq!(breach(&[], open_by_acceptor), FlowError::Unexpected(1));
     assert_eq!(breach(&[open(1)], says(true, 1, accept())), FlowError::Unexpected(2));
     let refuse = Body::Refuse(Refusal::Busy);
-    assert_eq!(breach(&[open(1)], says(true, 1, refuse)), FlowError::Unexpected(3));
+    assert_eq!(breach(&[open(1)], says(true, 1, refuse.clone())), FlowError::Unexpected(3));
     let accepted = [says(false, 1, accept())];
     assert_eq!(breach_of_opener(&accepted, says(false, 1, accept())), FlowError::Unexpected(2));
     assert_eq!(breach_of_opener(&accepted, says(false, 1, refuse)), FlowError::Unexpected(3));

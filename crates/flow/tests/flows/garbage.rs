@@ -4,9 +4,12 @@ use crate::pair::*;
 use crate::replay::{CONFIG, check_limits, react};
 use bytes::Bytes;
 use manypath_engine::{Message, Ppid, StreamId, Tsn};
-use manypath_flow::message::{Accept, Body, Control, Credit, Finish, Open, Return, Want};
+use manypath_flow::message::{
+    Accept, Body, Control, Credit, Finish, Open, RelayBody, RelayOpen, Return, Want,
+};
 use manypath_flow::{
-    FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER, Refusal,
+    Destination, FlowMux, HostName, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
+    PPID_DATA_OF_OPENER, Refusal, RelayAnswer,
 };
 use proptest::prelude::*;
 
@@ -30,7 +33,22 @@ fn body() -> impl Strategy<Value = Body> + Clone {
         }),
         2 => window().prop_map(|window| Body::Want(Want { window })),
         2 => number().prop_map(|returned| Body::Return(Return { returned })),
+        2 => relay(),
     ]
+}
+
+fn relay() -> impl Strategy<Value = Body> + Clone {
+    let answers = vec![RelayAnswer::Relays, RelayAnswer::NotRelay, RelayAnswer::NotAllowed];
+    let open = |destination| RelayOpen { window: INITIAL_CREDIT, source: source(), destination };
+    let name = HostName::new("a.example").map(|name| Destination::Name(name, 443));
+    let destinations = [destination().into(), name.unwrap()];
+    prop_oneof![
+        Just(RelayBody::Ask),
+        prop::sample::select(answers).prop_map(RelayBody::Answer),
+        prop::sample::select(destinations.to_vec())
+            .prop_map(move |one| RelayBody::Open(Box::new(open(one)))),
+    ]
+    .prop_map(Body::Relay)
 }
 
 fn payload() -> impl Strategy<Value = (Ppid, Bytes)> {

@@ -13,6 +13,7 @@ mod many;
 mod model;
 mod pair;
 mod properties;
+mod relays;
 mod replay;
 mod reuse;
 mod scenarios;

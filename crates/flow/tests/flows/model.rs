@@ -331,7 +331,7 @@ impl World {
         let end = &mut self.flows[flow].ends[side];
         assert!(!end.left && !end.saw_closed, "{event:?} after the last one");
         match event {
-            FlowEvent::Incoming { .. } => {}
+            FlowEvent::Incoming { .. } | FlowEvent::IncomingBeyond(_) => {}
             FlowEvent::Opened { .. } => assert!(!end.saw_finished),
             FlowEvent::Refused { refusal, .. } => self.refused(side, flow, refusal),
             FlowEvent::Readable(_) => end.readable = true,
@@ -361,7 +361,13 @@ impl World {
                 (ends[1 - side].saw_closed, ends[1 - side].broken) = (true, true);
             }
             Refusal::Errno(111) => assert!(ends[1 - side].left),
-            Refusal::NotAllowed | Refusal::NoStream | Refusal::Errno(_) | Refusal::Other(_) => {
+            Refusal::NotAllowed
+            | Refusal::NoStream
+            | Refusal::Errno(_)
+            | Refusal::NotRelay
+            | Refusal::DestinationClosed
+            | Refusal::NoSuchName
+            | Refusal::Other(_) => {
                 panic!("{refusal:?}")
             }
         }

@@ -10,7 +10,7 @@ use manypath_engine::{Message, StreamId, Tsn};
 use manypath_flow::{
     DATAGRAM_STREAMS, DatagramEvent, DatagramFlow, Datagrams, FlowConfig, FlowEvent, FlowId,
     FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER,
-    PPID_DATAGRAM_OF_ACCEPTOR, PPID_DATAGRAM_OF_OPENER, Refusal,
+    PPID_DATAGRAM_OF_ACCEPTOR, PPID_DATAGRAM_OF_OPENER, Refusal, RelayAnswer,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -69,6 +69,9 @@ fn record(bytes: &mut &[u8]) -> Option<(Message, u8)> {
 pub(crate) fn check(mut bytes: &[u8]) {
     let mut mux = FlowMux::new(true, STREAMS, CONFIG);
     mux.datagrams_mut().agree(STREAMS);
+    if bytes.len().is_multiple_of(2) {
+        mux.set_relay_answer(RelayAnswer::Relays);
+    }
     let mut errors = 0;
     while let Some((message, dice)) = record(&mut bytes) {
         // A real caller aborts the association at the first error; nothing breaks if not.
@@ -84,7 +87,11 @@ pub(crate) fn check(mut bytes: &[u8]) {
 pub(crate) fn react(mux: &mut FlowMux, dice: u8) {
     if dice.is_multiple_of(2) {
         while let Some(event) = mux.poll_event() {
-            if let (FlowEvent::Incoming { flow, .. }, true) = (event, dice < 200) {
+            let asked = match event {
+                FlowEvent::Incoming { flow, .. } | FlowEvent::IncomingBeyond(flow) => Some(flow),
+                _ => None,
+            };
+            if let (Some(flow), true) = (asked, dice < 200) {
                 mux.accept(flow, address());
             }
         }
@@ -92,6 +99,7 @@ pub(crate) fn react(mux: &mut FlowMux, dice: u8) {
     let flow = mux.flows().nth(usize::from(dice / 50));
     match flow {
         Some(flow) => act(mux, flow, dice),
+        None if dice.is_multiple_of(5) => drop(mux.open_beyond(address().into(), address())),
         None => drop(mux.open(address(), address())),
     }
     for _ in 0..dice % 11 {

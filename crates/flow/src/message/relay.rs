@@ -1,0 +1,205 @@
+//! Flows to destinations beyond the acceptor: whether it relays them, and how one begins.
+//!
+//! An acceptor that does not know these messages ignores them. What opens such a flow is sent only after the acceptor
+//! has said that it relays, so nobody ever takes its destination for one of the acceptor's own addresses.
+
+use super::address;
+use super::reader::Reader;
+use crate::INITIAL_CREDIT;
+use crate::error::FlowError;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddr;
+
+/// Longest name of a host (RFC 1035 section 2.3.4, as text).
+const MAX_NAME: usize = 253;
+
+/// What a control message about relaying says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RelayBody {
+    /// Asks whether the receiver relays for the sender (type 134, unordered).
+    Ask,
+    /// Whether the sender relays for the receiver (type 135, unordered).
+    Answer(RelayAnswer),
+    /// Opens a flow to a destination beyond the acceptor (type 136, ordered, from the opener).
+    Open(Box<RelayOpen>),
+}
+
+/// Whether a side relays flows of the other one.
+///
+/// ```text
+/// | header (8) | Answer (1) | Reserved (3) |
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum RelayAnswer {
+    /// It does, to destinations that it allows.
+    Relays,
+    /// It relays for nobody.
+    #[default]
+    NotRelay,
+    /// It relays, but not for this peer.
+    NotAllowed,
+}
+
+/// What a flow to a destination beyond the acceptor is to be.
+///
+/// ```text
+/// | header (8) | Window (4) | Source (8 or 20) | Destination |
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RelayOpen {
+    /// Bytes that the acceptor may send before it is granted more; at least `INITIAL_CREDIT`.
+    pub window: u32,
+    /// The address of the opener's program.
+    pub source: SocketAddr,
+    /// What the acceptor is to connect to.
+    pub destination: Destination,
+}
+
+/// A destination beyond the acceptor: an address, or a name that the acceptor resolves.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Destination {
+    /// An address.
+    Address(SocketAddr),
+    /// A host by name.
+    Name(HostName, u16),
+}
+
+/// The name of a host: 1 to 253 printable ASCII characters without blanks.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HostName(Box<str>);
+
+impl HostName {
+    /// The name, unless it cannot be one.
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = (1..=MAX_NAME).contains(&name.len());
+        let printable = name.bytes().all(|byte| byte.is_ascii_graphic());
+        (fits && printable).then(|| Self(name.into()))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Destination {
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Name(_, port) => *port,
+        }
+    }
+}
+
+impl From<SocketAddr> for Destination {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(name, port) => write!(f, "{}:{port}", name.as_str()),
+        }
+    }
+}
+
+impl RelayBody {
+    const ASK: u8 = 134;
+    const ANSWER: u8 = 135;
+    pub(crate) const OPEN: u8 = 136;
+
+    pub(crate) const fn kind(&self) -> u8 {
+        match self {
+            Self::Ask => Self::ASK,
+            Self::Answer(_) => Self::ANSWER,
+            Self::Open(_) => Self::OPEN,
+        }
+    }
+
+    pub(crate) const fn is_ordered(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// `None` for types that are not about relaying.
+    pub(super) fn parse(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, FlowError> {
+        Ok(Some(match kind {
+            Self::ASK => Self::Ask,
+            Self::ANSWER => Self::Answer(RelayAnswer::parse(reader)?),
+            Self::OPEN => Self::Open(Box::new(RelayOpen::parse(reader)?)),
+            _ => return Ok(None),
+        }))
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ask => {}
+            Self::Answer(answer) => out.extend_from_slice(&[*answer as u8, 0, 0, 0]),
+            Self::Open(open) => open.encode(out),
+        }
+    }
+}
+
+impl RelayAnswer {
+    /// An answer of a later version is no promise to relay.
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+        let answer = reader.u8()?;
+        let _reserved = reader.array::<3>()?;
+        let known = [Self::Relays, Self::NotRelay, Self::NotAllowed];
+        Ok(known.get(usize::from(answer)).copied().unwrap_or_default())
+    }
+}
+
+impl RelayOpen {
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+        let window = reader.u32()?;
+        if window < INITIAL_CREDIT {
+            return Err(FlowError::BadWindow(window));
+        }
+        let source = address::parse(reader)?;
+        let destination = Destination::parse(reader)?;
+        Ok(Self { window, source, destination })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.window.to_be_bytes());
+        address::encode(self.source, out);
+        self.destination.encode(out);
+    }
+}
+
+/// ```text
+/// | Family 4, 6 (1) | Reserved (1) | Port (2) | address (4 or 16) |
+/// | Family 1 (1)    | Length (1)   | Port (2) | name (Length)     |
+/// ```
+impl Destination {
+    const NAME: u8 = 1;
+
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+        if reader.peek() != Some(Self::NAME) {
+            return address::parse(reader).map(Self::Address);
+        }
+        let (_family, length, port) = (reader.u8()?, reader.u8()?, reader.u16()?);
+        let name = String::from_utf8(reader.bytes(length.into())?.to_vec());
+        let name = name.ok().and_then(|name| HostName::new(&name));
+        name.map(|name| Self::Name(name, port)).ok_or(FlowError::BadName)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Address(address) => address::encode(*address, out),
+            Self::Name(name, port) => {
+                // A name has at most 253 bytes.
+                out.extend_from_slice(&[Self::NAME, name.0.len() as u8]);
+                out.extend_from_slice(&port.to_be_bytes());
+                out.extend_from_slice(name.0.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Flows to destinations beyond the acceptor.
+//!
+//! ```text
+//! open_beyond ─▶ ASK ─▶ answer ─┬─▶ RELAY OPEN, from here on a flow like any other
+//!                               └─▶ Refused: nothing of the flow has gone out
+//! ```
+//!
+//! A side that relays says so unasked, so that nobody waits for the answer. One that does not know the question never
+//! answers: the opener gives up when it has waited long enough, and no stream has been used.
+
+use super::FlowMux;
+use super::outgoing::control;
+use crate::INITIAL_CREDIT;
+use crate::error::{FlowError, OpenError};
+use crate::event::{FlowEvent, Refusal};
+use crate::flow::{Flow, Phase, Recv};
+use crate::lanes::{LaneKey, Opener};
+use crate::message::{Body, Control, Destination, RelayAnswer, RelayBody, RelayOpen};
+use crate::table::FlowId;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, SocketAddr};
+use manypath_engine::Outgoing;
+
+/// The lane of a flow that has none yet: no association has so many streams.
+const NO_LANE: LaneKey = LaneKey { opener: Opener::Us, stream: u16::MAX };
+
+/// What the two sides have said about relaying.
+#[derive(Debug, Default)]
+pub(super) struct Relaying {
+    /// What this side answers.
+    own: RelayAnswer,
+    /// What the peer has said.
+    peer: Option<RelayAnswer>,
+    asked: bool,
+    ask_due: bool,
+    answer_due: bool,
+    /// Flows that wait for the peer's answer.
+    held: Vec<FlowId>,
+}
+
+impl Relaying {
+    pub(super) const fn is_due(&self) -> bool {
+        self.ask_due || self.answer_due
+    }
+}
+
+impl FlowMux {
+    /// What the peer is told if it asks whether this side relays; that it does is said at once.
+    pub fn set_relay_answer(&mut self, answer: RelayAnswer) {
+        self.relaying.own = answer;
+        self.relaying.answer_due |= answer == RelayAnswer::Relays;
+    }
+
+    /// Whether the peer relays, once it has said so. A peer that does not know the question never does.
+    pub const fn peer_relays(&self) -> Option<RelayAnswer> {
+        self.relaying.peer
+    }
+
+    /// Asks the peer for a flow to a destination beyond it, on behalf of a program at `source`. Data may be written at
+    /// once; nothing is sent before the peer has said that it relays.
+    ///
+    /// # Errors
+    /// As of [`FlowMux::open`]. That the peer does not relay comes as [`FlowEvent::Refused`].
+    pub fn open_beyond(
+        &mut self,
+        destination: Destination,
+        source: SocketAddr,
+    ) -> Result<FlowId, OpenError> {
+        let held = self.hold(destination, source);
+        let id = held.inspect_err(|_| self.counters.open_failures += 1)?;
+        self.counters.opened += 1;
+        match self.relaying.peer {
+            Some(answer) => self.settle_held(id, answer),
+            None => {
+                self.relaying.held.push(id);
+                self.relaying.ask_due |= !core::mem::replace(&mut self.relaying.asked, true);
+            }
+        }
+        Ok(id)
+    }
+
+    fn hold(&mut self, destination: Destination, source: SocketAddr) -> Result<FlowId, OpenError> {
+        let recv = self.first_recv()?;
+        let mut flow = Flow::new((NO_LANE, 0), (named(&destination), source), INITIAL_CREDIT, recv);
+        flow.phase = Phase::Held;
+        flow.beyond = Some(Box::new(destination));
+        Ok(self.insert(flow))
+    }
+
+    /// Opens a flow that was held, or gives it up.
+    fn settle_held(&mut self, id: FlowId, answer: RelayAnswer) {
+        let refusal = match answer {
+            RelayAnswer::Relays => match self.lanes.free_stream() {
+                Some(stream) => return self.open_held(id, stream),
+                None => Refusal::NoStream,
+            },
+            RelayAnswer::NotRelay | RelayAnswer::NotAllowed => Refusal::NotRelay,
+        };
+        self.kill(id, FlowEvent::Refused { flow: id, refusal });
+    }
+
+    fn open_held(&mut self, id: FlowId, stream: u16) {
+        let key = LaneKey { opener: Opener::Us, stream };
+        let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        let Some(destination) = flow.beyond.as_deref().cloned() else { return };
+        (flow.key, flow.generation, flow.phase) = (key, generation, Phase::Opening);
+        let (window, source) = (flow.recv.window(), flow.source);
+        let open = Box::new(RelayOpen { window, source, destination });
+        let control = flow.control(Body::Relay(RelayBody::Open(open)));
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.begin(Some(id));
+        }
+        self.queue_ordered(key, false, control);
+        self.schedule(id);
+    }
+
+    /// Where a flow leads that goes beyond its acceptor.
+    pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
+        self.flows.get(flow)?.beyond.as_deref()
+    }
+
+    pub(super) fn handle_relay(
+        &mut self,
+        key: LaneKey,
+        generation: u32,
+        body: RelayBody,
+    ) -> Result<(), FlowError> {
+        match body {
+            RelayBody::Ask => self.relaying.answer_due = true,
+            RelayBody::Answer(answer) => {
+                self.relaying.peer = Some(answer);
+                for id in core::mem::take(&mut self.relaying.held) {
+                    if self.flows.get(id).is_some_and(|flow| flow.phase == Phase::Held) {
+                        self.settle_held(id, answer);
+                    }
+                }
+            }
+            RelayBody::Open(open) => return self.handle_relay_open(key, generation, *open),
+        }
+        Ok(())
+    }
+
+    fn handle_relay_open(
+        &mut self,
+        key: LaneKey,
+        generation: u32,
+        open: RelayOpen,
+    ) -> Result<(), FlowError> {
+        let RelayOpen { window, source, destination } = open;
+        self.check_open(key, generation, RelayBody::OPEN)?;
+        if self.relaying.own != RelayAnswer::Relays {
+            self.counters.refused += 1;
+            self.refuse_at_once(key, generation, Refusal::NotRelay);
+            return Ok(());
+        }
+        if let Some(id) = self.take_in(key, generation, window, (named(&destination), source)) {
+            if let Some(flow) = self.flows.get_mut(id) {
+                flow.beyond = Some(Box::new(destination));
+            }
+            self.events.push_back(FlowEvent::IncomingBeyond(id));
+        }
+        Ok(())
+    }
+
+    /// The question and the answer, which concern no flow: they go before everything else.
+    pub(super) fn poll_relaying(&mut self) -> Option<Outgoing> {
+        let relaying = &mut self.relaying;
+        let (from_opener, body) = if core::mem::take(&mut relaying.ask_due) {
+            (true, RelayBody::Ask)
+        } else if core::mem::take(&mut relaying.answer_due) {
+            (false, RelayBody::Answer(relaying.own))
+        } else {
+            return None;
+        };
+        let message = Control { from_opener, generation: 0, body: Body::Relay(body) };
+        Some(control(LaneKey { stream: 0, ..NO_LANE }, true, message.encode()))
+    }
+}
+
+impl FlowMux {
+    /// The receiving half of a flow that is to be opened here, with the first window that the memory allows.
+    pub(super) fn first_recv(&mut self) -> Result<Recv, OpenError> {
+        if self.ours >= self.config.max_flows {
+            return Err(OpenError::TooManyFlows);
+        }
+        let Some(mut window) = self.config.open_window(&self.budget) else {
+            self.reclaim();
+            return Err(OpenError::NoMemory);
+        };
+        let whole = self.is_crowded() || window.raise_to_first();
+        self.note_first(whole);
+        Ok(Recv::new(window, self.now))
+    }
+}
+
+/// The address that stands for a destination in status reports: none for a name.
+fn named(destination: &Destination) -> SocketAddr {
+    match destination {
+        Destination::Address(address) => *address,
+        Destination::Name(_, port) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)),
+    }
+}
