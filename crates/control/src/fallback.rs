@@ -58,6 +58,14 @@ pub enum FallbackReason {
     EncryptionRequired,
     /// The peer does not take the key of this host.
     NotAuthorized,
+    /// No address is known for the name of the relay.
+    RelayUnresolved,
+    /// The relay does not say whether it is one: an earlier version runs there.
+    RelayUnknown,
+    /// The host that is to relay relays nothing, or not for this one.
+    NotRelay,
+    /// The relay does not relay to this destination.
+    NotRelayed,
 }
 
 impl FallbackReason {
@@ -89,6 +97,10 @@ impl FallbackReason {
             Self::KeyExchangeFailed => "key-exchange-failed",
             Self::EncryptionRequired => "encryption-required",
             Self::NotAuthorized => "not-authorized",
+            Self::RelayUnresolved => "relay-unresolved",
+            Self::RelayUnknown => "relay-unknown",
+            Self::NotRelay => "not-relay",
+            Self::NotRelayed => "not-relayed",
         }
     }
 
@@ -137,6 +149,10 @@ impl fmt::Display for FallbackReason {
             Self::KeyExchangeFailed => "the key exchange with the peer has failed",
             Self::EncryptionRequired => "the peer requires encryption, which is off here",
             Self::NotAuthorized => "the peer does not authorize the key of this host",
+            Self::RelayUnresolved => "the name of the relay has no address",
+            Self::RelayUnknown => "the relay does not say that it is one: is it an earlier version?",
+            Self::NotRelay => "the relay relays nothing for this host",
+            Self::NotRelayed => "the relay does not relay to this destination",
         })
     }
 }

@@ -23,6 +23,10 @@ const LATER_WORDS: &[(u32, &str, &str)] = &[
     (12, "key-exchange-failed", "refused"),
     (12, "encryption-required", "refused"),
     (12, "not-authorized", "refused"),
+    (12, "relay-unresolved", "refused"),
+    (12, "relay-unknown", "refused"),
+    (12, "not-relay", "refused"),
+    (12, "not-relayed", "refused"),
     (12, "shared-bottleneck", "congestion-window"),
 ];
 

@@ -11,7 +11,7 @@ use crate::stack::Stack;
 use crate::status::path_state_name;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Duration, Event, Instant, PathId, PathState};
-use manypath_flow::{FlowError, FlowEvent, FlowId};
+use manypath_flow::{FlowError, FlowEvent, FlowId, Refusal};
 use manypath_rules::Encrypt;
 use mio::event::Event as Readiness;
 use std::net::IpAddr;
@@ -180,6 +180,8 @@ impl Stack {
             self.base.on_direct_peer_end(id);
         }
         if !self.base.stays_to_be_read(id, reason) {
+            // What is lost with it must not be asked for on it again.
+            self.base.retire(id);
             self.end_flows(id, fallback);
             self.base.remove(id);
         }
@@ -211,6 +213,9 @@ impl Stack {
                 let (association, arrived) = (id, self.base.core.now);
                 let incoming = Incoming { association, flow, destination, source, arrived };
                 self.services.on_incoming(&mut self.base, &mut self.relays, incoming);
+            }
+            FlowEvent::IncomingBeyond(flow) => {
+                self.base.refuse(id, flow, Refusal::NotRelay, "onward_denied")
             }
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => {

@@ -10,7 +10,7 @@ use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
 use manypath_net::{Interface, Seat};
 use manypath_rules::paths::PathsFile;
-use manypath_rules::{Encrypt, RulesFile, StepAside};
+use manypath_rules::{Encrypt, RulesFile, StepAside, Via};
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -144,6 +144,8 @@ pub struct StackConfig {
     pub step_aside: StepAside,
     /// Whether associations are encrypted, unless a rule says otherwise. Those of a gateway never are.
     pub encrypt: Encrypt,
+    /// By which relays connections go, unless a rule says otherwise.
+    pub via: Option<Via>,
     /// Where the keys of this host and of its peers are kept; nowhere when absent.
     pub keys: Option<KeyFiles>,
     /// Bytes that peers may be promised for data that programs have not taken, by all flows together.
@@ -265,6 +267,7 @@ impl Default for StackConfig {
             force_bindall: true,
             step_aside: StepAside::Auto,
             encrypt: Encrypt::Off,
+            via: None,
             keys: None,
             receive_memory: default_receive_memory(),
             init_rtx_max: 2,

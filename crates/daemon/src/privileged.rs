@@ -32,6 +32,8 @@ pub(crate) enum Acceptor {
     Anyone,
     /// Who has the UDP port below 1024.
     Privileged,
+    /// Who has this UDP port, at which a relay is: it answers for no service of its host.
+    At(u16),
 }
 
 impl Acceptor {
@@ -79,6 +81,7 @@ impl Core {
             Acceptor::Anyone => usual,
             Acceptor::Privileged if usual < FIRST_FREE_PORT => usual,
             Acceptor::Privileged => privileged,
+            Acceptor::At(port) => port,
         };
         match (acceptor, port) {
             (Acceptor::Privileged, 0) => Err(FallbackReason::UnprovenPort),
@@ -114,7 +117,8 @@ pub(crate) fn bind_second(core: &mut Core, local: &mut Local, binding: LocalBind
 /// As whom a peer answers at an address. One that was asked at a privileged port may answer elsewhere from another
 /// port, which every user of that host may have.
 fn acceptor_at(remote: SocketAddr, asked: Acceptor) -> (IpAddr, Acceptor) {
-    let acceptor = if remote.port() < FIRST_FREE_PORT { asked } else { Acceptor::Anyone };
+    let keeps = remote.port() < FIRST_FREE_PORT || matches!(asked, Acceptor::At(_));
+    let acceptor = if keeps { asked } else { Acceptor::Anyone };
     (remote.ip().to_canonical(), acceptor)
 }
 

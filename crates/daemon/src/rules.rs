@@ -3,7 +3,7 @@
 use crate::allow::Allow;
 use manypath_rules::{
     Chain, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports, Protocol, Query,
-    Rule, RulesFile, Table,
+    Rule, RulesFile, Table, Via,
 };
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -123,6 +123,12 @@ impl Rules {
     pub(crate) fn encrypt(&self) -> Encrypt {
         let rules = self.table.list(Chain::Remote, Policy::Enable);
         rules.filter_map(|(_, rule)| rule.options.encrypt).max().unwrap_or_default()
+    }
+
+    /// The relays that rules name.
+    pub(crate) fn relays(&self) -> Vec<Via> {
+        let rules = self.table.list(Chain::Remote, Policy::Enable);
+        rules.filter_map(|(_, rule)| rule.options.via).filter(|via| !via.is_off()).collect()
     }
 
     /// The local rules in words, for people.

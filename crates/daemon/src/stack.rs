@@ -188,6 +188,7 @@ impl Stack {
         stack.begin_gateway()?;
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
+        stack.attempts.find_relays(&mut stack.base.core);
         if !stack.base.core.config.door {
             stack.begin_service();
         }

@@ -41,6 +41,7 @@ mod ports;
 mod rule;
 mod shimrules;
 mod table;
+mod via;
 
 pub use config::{Layer, Layers, Migration, Part, Sources, migrate, state_folder};
 pub use document::Document;
@@ -57,3 +58,4 @@ pub use ports::Ports;
 pub use rule::{Chain, Policy, Protocol, Rule};
 pub use shimrules::{Command as ShimrulesCommand, USAGE as SHIMRULES_USAGE};
 pub use table::{Decider, Decision, Place, Query, Table};
+pub use via::{RelayHost, Via};

@@ -1,6 +1,7 @@
 //! How a connection that a rule enables is carried.
 
 use crate::error::RuleError;
+use crate::via::Via;
 use serde::Serialize;
 use std::fmt;
 
@@ -33,6 +34,8 @@ pub struct Options {
     pub unproven: Option<bool>,
     /// Whether packets between the hosts are encrypted.
     pub encrypt: Option<Encrypt>,
+    /// By which relays it goes.
+    pub via: Option<Via>,
 }
 
 /// Whether associations are encrypted and their ends authenticated.
@@ -92,7 +95,8 @@ pub enum Profile {
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
-    redundant=on|off, step-aside=auto|never, unproven=on|off, encrypt=off|opportunistic|require";
+    redundant=on|off, step-aside=auto|never, unproven=on|off, encrypt=off|opportunistic|require, \
+    via=HOST[:PORT],...|off";
 const MAX_WEIGHT: u16 = 1000;
 const MAX_LIFETIME_MS: u32 = 60_000;
 
@@ -189,6 +193,7 @@ impl Options {
             "step-aside" => self.step_aside.replace(step_aside(value)?).is_some(),
             "unproven" => self.unproven.replace(switch(key, value)?).is_some(),
             "encrypt" => self.encrypt.replace(encrypt(value)?).is_some(),
+            "via" => self.via.replace(value.parse()?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -213,6 +218,7 @@ impl Options {
             ("step-aside", self.step_aside.map(|aside| aside.name().to_owned())),
             ("unproven", self.unproven.map(switch)),
             ("encrypt", self.encrypt.map(|encrypt| encrypt.name().to_owned())),
+            ("via", self.via.map(|via| via.to_string())),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }

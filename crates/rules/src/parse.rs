@@ -128,6 +128,7 @@ impl Rule {
         }
         check_step_aside(self.chain, options)?;
         check_encrypt(self.chain, options)?;
+        check_via(self.chain, options)?;
         if options.form == Some(Form::Direct) && options.weight.is_some() {
             return Err(RuleError::new(
                 "weight is for connections that share an association: form=direct has one for each",
@@ -170,6 +171,18 @@ fn check_encrypt(chain: Chain, options: &Options) -> Result<(), RuleError> {
         Some(_) if chain == Chain::Local => "encrypt is for connections made here: remote rules",
         Some(Encrypt::Opportunistic | Encrypt::Require) if options.form == Some(Form::Direct) => {
             "native SCTP programs do not encrypt: form=direct goes with encrypt=off alone"
+        }
+        _ => return Ok(()),
+    };
+    Err(RuleError::new(why))
+}
+
+/// Whoever connects chooses the way.
+fn check_via(chain: Chain, options: &Options) -> Result<(), RuleError> {
+    let why = match options.via {
+        Some(_) if chain == Chain::Local => "via is for connections made here: remote rules",
+        Some(via) if options.form == Some(Form::Direct) && !via.is_off() => {
+            "a relay carries connections in its own form: via does not go with form=direct"
         }
         _ => return Ok(()),
     };

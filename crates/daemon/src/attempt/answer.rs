@@ -1,7 +1,7 @@
 //! What becomes of an attempt over SCTP.
 
 use super::open::errno_of;
-use super::{AttemptId, Client, Open, Sctp, Tcp, sctp_only};
+use super::{AttemptId, ByRelay, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
 use crate::base::Base;
@@ -13,7 +13,7 @@ use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport, Way};
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::{FlowId, Refusal};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use tracing::debug;
 
 /// How long the launcher may take to hand over a connection that it was told to complete.
@@ -38,8 +38,12 @@ impl Stack {
         let Some(attempt) = self.attempts.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
-        let (client, open) = (attempt.client, attempt.open);
-        self.attempts.peers.remember_carried(self.base.core.now, open.destination);
+        let (client, open, options) = (attempt.client, attempt.open, attempt.options);
+        if attempt.by_relay.is_none() {
+            self.attempts.peers.remember_carried(self.base.core.now, open.destination);
+        }
+        // One that waited for its relay's answer had no stream before.
+        self.base.treat(association, flow, &options);
         super::race::drop_tcp(&mut self.base.core, tcp);
         let local = self.base.core.local_name(association, &open);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
@@ -92,12 +96,15 @@ impl Attempts {
         let destination = attempt.open.destination;
         match why {
             Refusal::Errno(errno) => self.fail(base, id, i32::from(errno)),
-            Refusal::NotAllowed => {
+            Refusal::NotAllowed if attempt.by_relay.is_none() => {
                 let reason = FallbackReason::NotAllowed;
                 self.peers.remember_service(base.core.now, destination, reason);
                 self.give_up_sctp(base, id, reason);
             }
-            Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
+            Refusal::NoSuchName => self.fail(base, id, libc::EHOSTUNREACH),
+            Refusal::NotRelay => self.give_up_sctp(base, id, FallbackReason::NotRelay),
+            Refusal::DestinationClosed => self.give_up_sctp(base, id, FallbackReason::NotRelayed),
+            Refusal::NotAllowed | Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
                 self.give_up_sctp(base, id, FallbackReason::Busy);
             }
         }
@@ -122,10 +129,11 @@ impl Attempts {
 
     /// SCTP cannot be used for the connect: plain TCP it is.
     pub(super) fn give_up_sctp(&mut self, base: &mut Base, id: AttemptId, reason: FallbackReason) {
-        let Some(attempt) = self.all.get_mut(&id) else { return };
-        if attempt.sctp == Sctp::Failed {
+        let Some(attempt) = self.all.get(&id) else { return };
+        if attempt.sctp == Sctp::Failed || self.try_next_relay(base, id, reason) {
             return;
         }
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
         if sctp_only(&attempt.options) {
@@ -144,7 +152,9 @@ impl Attempts {
         let Some(attempt) = self.all.get(&id) else { return };
         let Some(reason) = attempt.fallback else { return };
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
-        if (open.blocking && !attempt.raced) || !attempt.pending {
+        // Whoever asks for a name finds out its address then.
+        let is_named = attempt.by_relay.as_ref().is_some_and(ByRelay::is_named);
+        if is_named || (open.blocking && !attempt.raced) || !attempt.pending {
             self.forget(base, id);
             super::open::go_direct(&mut base.core, client, open.destination, reason);
         } else {
@@ -178,6 +188,10 @@ impl Attempts {
         if base.core.now < attempt.patience.1 {
             return;
         }
+        if self.is_relay_mute(base, id, association) {
+            base.reset_flow(association, flow);
+            return self.give_up_sctp(base, id, FallbackReason::RelayUnknown);
+        }
         if base.core.packets_received(association) > received {
             return self.wait_on(base, id, association);
         }
@@ -193,7 +207,9 @@ impl Attempts {
         }
         let Some(attempt) = self.all.get(&id) else { return };
         // An established association is judged by its own failure detection.
-        let (peer, acceptor) = (attempt.open.destination.ip(), base.acceptor_of(association));
+        let relay = attempt.by_relay.as_ref().and_then(ByRelay::current);
+        let peer = relay.map_or(attempt.open.destination.ip(), |relay| relay.addr);
+        let acceptor = base.acceptor_of(association);
         let established = base.is_established(association);
         let reason = match established {
             true => FallbackReason::Silent,
@@ -216,13 +232,14 @@ impl Core {
         let port = open.source.map_or(0, |source| source.port());
         let bound = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
         let ip = bound.or_else(|| self.local_towards(association, open.destination.ip()));
-        SocketAddr::new(ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port)
+        SocketAddr::new(ip.unwrap_or(unspecified_like(open.destination).ip()), port)
     }
 
     fn local_towards(&self, association: AssociationId, remote: IpAddr) -> Option<IpAddr> {
         let paths = self.status_of(association)?.paths;
         let direct = paths.iter().find(|path| path.addr.remote.ip() == remote);
         let path = direct.or_else(|| paths.iter().find(|path| path.primary))?;
-        Some(path.addr.local.ip())
+        // A relay may be at addresses of another family than the destination.
+        Some(path.addr.local.ip()).filter(|local| local.is_ipv4() == remote.is_ipv4())
     }
 }

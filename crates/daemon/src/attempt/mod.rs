@@ -24,10 +24,12 @@ mod end;
 mod open;
 mod race;
 mod route;
+mod via;
 
 pub(crate) use aside::forget_near;
 pub(crate) use open::{errno_of, must_fail};
 use race::Grace;
+use via::{ByRelay, RelayHosts};
 
 use crate::peers::Peers;
 use crate::socket::Socket;
@@ -117,6 +119,8 @@ pub(crate) struct Attempt {
     fallback: Option<FallbackReason>,
     /// Until then plain TCP waits for a route, because there was one when the connect began.
     routed_until: Option<Instant>,
+    /// By which relays it goes.
+    by_relay: Option<ByRelay>,
 }
 
 impl Attempt {
@@ -135,6 +139,7 @@ impl Attempt {
             patience: (now, now),
             fallback: None,
             routed_until: None,
+            by_relay: None,
         }
     }
 }
@@ -145,11 +150,13 @@ pub(crate) struct Attempts {
     all: BTreeMap<AttemptId, Attempt>,
     grace: Grace,
     pub(crate) peers: Peers,
+    relays: RelayHosts,
 }
 
 impl Attempts {
     pub(crate) fn new(peers: Peers) -> Self {
-        Self { all: BTreeMap::new(), grace: Grace::default(), peers }
+        let (grace, relays) = Default::default();
+        Self { all: BTreeMap::new(), grace, peers, relays }
     }
 
     pub(crate) fn get(&self, id: &AttemptId) -> Option<&Attempt> {

@@ -1,6 +1,6 @@
 //! A launcher asks for a connection: whether it is carried, and how it begins.
 
-use super::{Attempt, AttemptId, Client, Open, Sctp, sctp_only};
+use super::{Attempt, AttemptId, ByRelay, Client, Open, Sctp, sctp_only};
 use crate::association::{Association, FlowUse};
 use crate::attempt::Attempts;
 use crate::base::Base;
@@ -31,9 +31,13 @@ impl Attempts {
     pub(crate) fn on_open(&mut self, base: &mut Base, client: Client, open: Open) {
         let (policy, mut options) = base.core.rules.connect(open.destination);
         options.encrypt = Some(base.core.encrypt_for(&options));
-        let begun = match policy {
-            Policy::Enable => self.begin(base, client, open, options),
-            Policy::Disable => Err(FallbackReason::Rule),
+        let relays = self.relays.of(&base.core, open.destination, &options);
+        let begun = match (policy, relays) {
+            (Policy::Enable, Some(relays)) => {
+                self.begin_by_relay(base, client, open, options, ByRelay::new(relays, None))
+            }
+            (Policy::Enable, None) => self.begin(base, client, open, options),
+            (Policy::Disable, _) => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(()) => {}
@@ -82,8 +86,9 @@ impl Attempts {
         options: &Options,
     ) {
         let redirected = base.core.control.is_redirector(client.control);
-        let wanted =
-            redirected && open.waiting && base.core.config.peer_cache && !sctp_only(options);
+        let relayed = self.relays.of(&base.core, open.destination, options).is_some();
+        let wanted = redirected && open.waiting && base.core.config.peer_cache;
+        let wanted = wanted && !sctp_only(options) && !relayed;
         let near = super::aside::may_step_aside(&base.core, options);
         let acceptor = base.core.acceptor_for(open.destination, options);
         let left = self.peers.plain_for(base.core.now, open.destination, acceptor, near);
@@ -206,7 +211,7 @@ impl Attempts {
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
-        } else if self.is_reached_usually(base, id) {
+        } else if self.is_by_relay(id) || self.is_reached_usually(base, id) {
             base.core.config.fallback_timeout * USUAL_PATIENCE
         } else {
             base.core.config.fallback_timeout
@@ -278,14 +283,29 @@ pub(super) fn go_direct(
 }
 
 /// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
-fn refuse_open(core: &mut Core, client: Client, destination: SocketAddr, reason: FallbackReason) {
+pub(super) fn refuse_open(
+    core: &mut Core,
+    client: Client,
+    destination: SocketAddr,
+    reason: FallbackReason,
+) {
     core.note_refused(destination, reason);
     let errno = errno_of(reason);
     core.reply(client.control, Reply::Failed { id: client.id, errno });
 }
 
 impl Core {
+    /// Whether a connection can be carried to its destination.
     pub(crate) fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
+        self.check_ends(open)?;
+        match self.locals.has_family_of(open.destination.ip()) {
+            true => Ok(()),
+            false => Err(FallbackReason::NoLocalAddress),
+        }
+    }
+
+    /// The same without regard to how the destination is reached.
+    pub(super) fn check_ends(&self, open: &Open) -> Result<(), FallbackReason> {
         let destination = open.destination.ip();
         if !self.phase.takes_work() {
             return Err(FallbackReason::Busy);
@@ -303,12 +323,10 @@ impl Core {
         if source.is_some() && !self.config.force_bindall {
             return Err(FallbackReason::BoundAddress);
         }
-        if !self.locals.has_family_of(destination)
-            || source.is_some_and(|ip| !self.locals.is_own(ip))
-        {
-            return Err(FallbackReason::NoLocalAddress);
+        match source.is_some_and(|ip| !self.locals.is_own(ip)) {
+            true => Err(FallbackReason::NoLocalAddress),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// A connection cannot be.
@@ -352,10 +370,15 @@ pub(crate) fn errno_of(reason: FallbackReason) -> i32 {
         | R::KeyRevoked
         | R::KeyExchangeFailed
         | R::EncryptionRequired
-        | R::NotAuthorized => libc::ECONNREFUSED,
+        | R::NotAuthorized
+        | R::RelayUnknown
+        | R::NotRelay
+        | R::NotRelayed => libc::ECONNREFUSED,
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
-        R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => libc::EHOSTUNREACH,
+        R::RelayUnresolved | R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => {
+            libc::EHOSTUNREACH
+        }
         R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
     }
 }

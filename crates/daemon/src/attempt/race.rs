@@ -191,7 +191,8 @@ impl Attempts {
     /// Whether plain TCP may be tried beside SCTP, and has neither connected nor failed.
     pub(super) fn is_tcp_undecided(&self, id: AttemptId) -> bool {
         let racing = |attempt: &&Attempt| {
-            (attempt.raced || !attempt.open.blocking) && !sctp_only(&attempt.options)
+            let may_race = attempt.raced || !attempt.open.blocking;
+            may_race && attempt.by_relay.is_none() && !sctp_only(&attempt.options)
         };
         self.all
             .get(&id)

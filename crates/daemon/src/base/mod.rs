@@ -98,6 +98,7 @@ impl Base {
         let proven = find(Acceptor::Privileged);
         match key.acceptor {
             Acceptor::Privileged => proven,
+            Acceptor::At(_) => find(key.acceptor),
             Acceptor::Anyone => {
                 proven.filter(|id| self.is_established(*id)).or_else(|| find(Acceptor::Anyone))
             }

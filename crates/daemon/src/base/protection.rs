@@ -25,7 +25,8 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
         return Ok(());
     }
     let (keys, core) = (&mut base.keys, &mut base.core);
-    let is_wanted = core.config.encrypt.max(core.rules.encrypt()) != Encrypt::Off;
+    let relayed = core.config.via.is_some() || !core.rules.relays().is_empty();
+    let is_wanted = relayed || core.config.encrypt.max(core.rules.encrypt()) != Encrypt::Off;
     if is_wanted && keys.trust_mut().is_none() {
         let trust = Trust::load(core.config.keys.clone());
         keys.adopt(match trust {

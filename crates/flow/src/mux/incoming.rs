@@ -104,10 +104,11 @@ impl FlowMux {
         }
         let opener = if control.from_opener { Opener::Peer } else { Opener::Us };
         let key = LaneKey { opener, stream: message.stream.0 };
-        match control.body {
-            Body::Open(open) => return self.handle_open(key, control.generation, open),
-            Body::Relay(relay) => return self.handle_relay(key, control.generation, relay),
-            _ => {}
+        if let Body::Open(open) = control.body {
+            return self.handle_open(key, control.generation, open);
+        }
+        if let Body::Relay(relay) = control.body {
+            return self.handle_relay(key, control.generation, relay);
         }
         let lane = self.lanes.get_mut(key).ok_or(FlowError::InvalidStream(key.stream))?;
         match lane.age(control.generation) {

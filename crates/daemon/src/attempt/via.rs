@@ -1,0 +1,317 @@
+//! Connections by a relay: a flow to it that leads on to the destination.
+//!
+//! ```text
+//! relays in order ─▶ association, encrypted ─▶ flow beyond it ─┬─▶ accepted, or failed as the relay's own connect
+//!        ▲                                                     └─▶ no relay, no answer, or closed to the destination
+//!        └─────────────────────────────────── the next one ◀───────────┘
+//! none is left: plain TCP, or refused where the rules allow nothing else
+//! ```
+//!
+//! A relay of an earlier version never answers whether it is one: it has a moment to do so. What is found out about a
+//! relay is remembered of it as a relay, and not of the peer, to whose own services connections are carried all the same.
+
+use super::{Attempt, AttemptId, Client, Open, Sctp};
+use crate::association::FlowUse;
+use crate::attempt::Attempts;
+use crate::base::Base;
+use crate::core::Core;
+use crate::log;
+use crate::parameters;
+use crate::privileged::Acceptor;
+use manypath_control::Reply;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, Duration, Instant};
+use manypath_flow::{Destination, FlowId, HostName};
+use manypath_rules::{Encrypt, Options, Policy, RelayHost, StepAside, Via};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use tracing::{debug, warn};
+
+/// How long a relay may leave unanswered whether it is one, beyond four of its round trips.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+/// How long connections go elsewhere when a relay with an association was silent: it may be moving between networks.
+const SILENT_PAUSE: Duration = Duration::from_secs(5);
+
+/// A relay at one of its addresses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct RelayAt {
+    pub(super) addr: IpAddr,
+    acceptor: Acceptor,
+}
+
+/// The relays by which a connection may go.
+#[derive(Debug)]
+pub(super) struct ByRelay {
+    relays: Vec<RelayAt>,
+    /// How many have been tried; the last of them is tried now.
+    tried: usize,
+    /// Since when the present one could have said that it relays.
+    asked: Option<Instant>,
+    /// The destination, where its address is not known here.
+    name: Option<HostName>,
+}
+
+impl ByRelay {
+    pub(super) const fn new(relays: Vec<RelayAt>, name: Option<HostName>) -> Self {
+        Self { relays, tried: 0, asked: None, name }
+    }
+
+    /// The relay that is tried.
+    pub(super) fn current(&self) -> Option<RelayAt> {
+        self.relays.get(self.tried.checked_sub(1)?).copied()
+    }
+
+    /// Whether the relay resolves the destination.
+    pub(super) const fn is_named(&self) -> bool {
+        self.name.is_some()
+    }
+
+    fn next(&mut self) -> Option<RelayAt> {
+        let next = self.relays.get(self.tried).copied()?;
+        (self.tried, self.asked) = (self.tried + 1, None);
+        Some(next)
+    }
+
+    fn destination(&self, open: &Open) -> Destination {
+        match &self.name {
+            Some(name) => Destination::Name(name.clone(), open.destination.port()),
+            None => open.destination.into(),
+        }
+    }
+}
+
+/// Where relays are, and which of them are not to be asked now.
+#[derive(Debug, Default)]
+pub(super) struct RelayHosts {
+    addresses: BTreeMap<&'static str, Vec<IpAddr>>,
+    down: BTreeMap<RelayAt, Instant>,
+}
+
+impl RelayHosts {
+    /// The relays for a connection; none if it goes by no relay.
+    pub(super) fn of(
+        &self,
+        core: &Core,
+        destination: SocketAddr,
+        options: &Options,
+    ) -> Option<Vec<RelayAt>> {
+        let via = options.via.or(core.config.via).filter(|via| !via.is_off())?;
+        let relays = via.relays().flat_map(|host| self.at(core, host));
+        let relays: Vec<_> = relays.filter(|relay| !core.locals.is_own(relay.addr)).collect();
+        let is_relay = relays.iter().any(|relay| relay.addr == destination.ip());
+        (!is_relay && core.config.gateway.is_none()).then_some(relays)
+    }
+
+    fn at(&self, core: &Core, host: RelayHost<'static>) -> Vec<RelayAt> {
+        let usual = core.config.peer_port();
+        let port = host.port.filter(|port| usual != 0 && *port != usual);
+        let acceptor = port.map_or(Acceptor::Anyone, Acceptor::At);
+        let known = || self.addresses.get(host.host).cloned().unwrap_or_default();
+        let addresses = host.host.parse().map_or_else(|_| known(), |addr| vec![addr]);
+        addresses.into_iter().map(|addr| RelayAt { addr, acceptor }).collect()
+    }
+
+    fn is_down(&self, now: Instant, relay: RelayAt) -> bool {
+        self.down.get(&relay).is_some_and(|until| *until > now)
+    }
+}
+
+impl Attempts {
+    /// Whether a relay is to resolve names of destinations at this port, instead of this host.
+    #[allow(dead_code, reason = "doors that are told names use it")]
+    pub(crate) fn sends_names(&self, core: &Core, port: u16) -> bool {
+        let (policy, options) = core.rules.connect(SocketAddr::from(([0; 4], port)));
+        let via = options.via.or(core.config.via).is_some_and(|via| !via.is_off());
+        policy == Policy::Enable && via
+    }
+
+    /// Somebody asks for a connection to a host by its name, which the relay resolves. Rules are asked about the port
+    /// alone. `Reply::Direct` says that it cannot be: then the name is resolved here, and asked for by its address.
+    #[allow(dead_code, reason = "doors that are told names use it")]
+    pub(crate) fn on_open_named(
+        &mut self,
+        base: &mut Base,
+        client: Client,
+        open: Open,
+        name: HostName,
+    ) {
+        let (policy, mut options) = base.core.rules.connect(open.destination);
+        options.encrypt = Some(base.core.encrypt_for(&options));
+        let relays = self.relays.of(&base.core, open.destination, &options);
+        let begun = match (policy, relays) {
+            (Policy::Enable, Some(relays)) => {
+                let by = ByRelay::new(relays, Some(name));
+                self.begin_by_relay(base, client, open, options, by)
+            }
+            _ => Err(FallbackReason::Rule),
+        };
+        match begun {
+            Ok(()) => {}
+            Err(reason) if super::must_fail(&options, reason) => {
+                super::open::refuse_open(&mut base.core, client, open.destination, reason);
+            }
+            Err(reason) => base.core.reply(client.control, Reply::Direct { id: client.id, reason }),
+        }
+    }
+
+    pub(super) fn begin_by_relay(
+        &mut self,
+        base: &mut Base,
+        client: Client,
+        open: Open,
+        options: Options,
+        mut by: ByRelay,
+    ) -> Result<(), FallbackReason> {
+        if !by.is_named() {
+            base.core.check_ends(&open)?;
+        }
+        // However near the relay is, the destination is not.
+        let options = Options { step_aside: Some(StepAside::Never), ..options };
+        let (association, flow) = self.ask_next(base, &open, &options, &mut by)?;
+        let id = AttemptId(base.core.next_id());
+        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, base.core.now);
+        attempt.by_relay = Some(by);
+        self.all.insert(id, attempt);
+        base.core.control.remember(client, id);
+        self.await_relay(base, id, association, flow);
+        self.tell_pending(base, id);
+        Ok(())
+    }
+
+    /// A flow by the next relay that can be asked now, or why there is none.
+    fn ask_next(
+        &self,
+        base: &mut Base,
+        open: &Open,
+        options: &Options,
+        by: &mut ByRelay,
+    ) -> Result<(AssociationId, FlowId), FallbackReason> {
+        let profile = parameters::profile(&base.core.config, options);
+        let source = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
+        let mut why = FallbackReason::RelayUnresolved;
+        while let Some(RelayAt { addr, acceptor }) = by.next() {
+            let relay = RelayAt { addr, acceptor };
+            let (now, remembers) = (base.core.now, base.core.config.peer_cache);
+            let gone = || self.peers.lookup_peer(now, addr, acceptor).is_some();
+            if remembers && (self.relays.is_down(now, relay) || gone()) {
+                why = FallbackReason::Remembered;
+                continue;
+            }
+            let at = SocketAddr::new(addr, 0);
+            let opened = base
+                .association_for(at, source, profile, acceptor, Encrypt::Require)
+                .and_then(|id| Ok((id, base.open_beyond(id, by.destination(open), open)?)));
+            match opened {
+                Ok(opened) => return Ok(opened),
+                Err(reason) => why = reason,
+            }
+        }
+        Err(why)
+    }
+
+    /// The flow is being opened.
+    fn await_relay(&mut self, base: &mut Base, id: AttemptId, on: AssociationId, flow: FlowId) {
+        let received = base.core.packets_received(on);
+        let Some(attempt) = self.all.get_mut(&id) else { return };
+        attempt.sctp = Sctp::Opening { association: on, flow, received };
+        base.set_flow_use(on, flow, FlowUse::Attempt(id));
+        self.start_clocks(base, id, on, true);
+        base.core.count("opens_by_relay");
+    }
+
+    /// The relay cannot be used: the next one is asked. False if there is none.
+    pub(super) fn try_next_relay(
+        &mut self,
+        base: &mut Base,
+        id: AttemptId,
+        reason: FallbackReason,
+    ) -> bool {
+        let Some(attempt) = self.all.get_mut(&id) else { return false };
+        let Some(mut by) = attempt.by_relay.take() else { return false };
+        let (open, options) = (attempt.open, attempt.options);
+        self.note_relay_failure(base, &by, reason);
+        let opened = self.ask_next(base, &open, &options, &mut by);
+        if let Some(attempt) = self.all.get_mut(&id) {
+            attempt.by_relay = Some(by);
+        }
+        let Ok((association, flow)) = opened else { return false };
+        base.core.count("relays_passed_over");
+        self.await_relay(base, id, association, flow);
+        true
+    }
+
+    fn note_relay_failure(&mut self, base: &Base, by: &ByRelay, reason: FallbackReason) {
+        use FallbackReason as R;
+        let Some(relay) = by.current() else { return };
+        debug!(target: log::CONNECTION, "relay {}: {reason}", relay.addr);
+        if matches!(reason, R::NotRelay | R::RelayUnknown | R::Silent) {
+            let silent = reason == R::Silent;
+            let pause = if silent { SILENT_PAUSE } else { base.core.config.negative_cache };
+            self.relays.down.insert(relay, base.core.now + pause);
+        }
+    }
+
+    pub(super) fn is_by_relay(&self, id: AttemptId) -> bool {
+        self.all.get(&id).is_some_and(|attempt| attempt.by_relay.is_some())
+    }
+
+    /// Whether the relay has had its time to say that it is one, and has said nothing.
+    pub(super) fn is_relay_mute(
+        &mut self,
+        base: &Base,
+        id: AttemptId,
+        association: AssociationId,
+    ) -> bool {
+        let Some(by) = self.all.get_mut(&id).and_then(|one| one.by_relay.as_mut()) else {
+            return false;
+        };
+        let answered = base.get(&association).is_none_or(|one| one.mux.peer_relays().is_some());
+        if answered || !base.is_established(association) || base.keys.holds(association) {
+            return false;
+        }
+        let since = *by.asked.get_or_insert(base.core.now);
+        let patience = ANSWER_PATIENCE.max(base.core.longest_round_trip(association) * 4);
+        base.core.now.since(since) >= patience
+    }
+
+    /// Finds the addresses of relays that have names. Nothing moves meanwhile: for the beginning.
+    pub(crate) fn find_relays(&mut self, core: &mut Core) {
+        let all: Vec<Via> = core.rules.relays().into_iter().chain(core.config.via).collect();
+        for host in all.into_iter().flat_map(Via::relays) {
+            if host.host.parse::<IpAddr>().is_ok() || self.relays.addresses.contains_key(host.host)
+            {
+                continue;
+            }
+            match (host.host, 0).to_socket_addrs() {
+                Ok(found) => {
+                    let found = found.map(|one| one.ip().to_canonical()).collect();
+                    self.relays.addresses.insert(host.host, found);
+                }
+                Err(error) => {
+                    core.count("relay_names_unresolved");
+                    warn!(target: log::STACK, "relay {}: {error}", host.host);
+                }
+            }
+        }
+    }
+}
+
+impl Base {
+    /// A flow beyond the peer, once that has said that it relays.
+    pub(crate) fn open_beyond(
+        &mut self,
+        id: AssociationId,
+        destination: Destination,
+        open: &Open,
+    ) -> Result<FlowId, FallbackReason> {
+        let source = open.source_or_unspecified();
+        let association = self.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
+        let opened = association.mux.open_beyond(destination, source);
+        self.touch(id);
+        self.extend_streams(id);
+        opened.map_err(|error| {
+            warn!(target: log::CONNECTION, "association {}: {error}", id.0);
+            FallbackReason::Busy
+        })
+    }
+}
