@@ -179,12 +179,11 @@ impl Stack {
         if *reason == CloseReason::Graceful {
             self.base.on_direct_peer_end(id);
         }
-        if !self.base.stays_to_be_read(id, reason) {
-            // What is lost with it must not be asked for on it again.
-            self.base.retire(id);
-            self.end_flows(id, fallback);
-            self.base.remove(id);
-        }
+        let whole = self.base.take_whole_flows(id, reason);
+        // What is lost with it must not be asked for on it again.
+        self.base.retire(id);
+        self.end_flows(id, fallback);
+        self.base.keep_to_be_read(id, whole);
         self.base.core.count(close_counter(reason));
         info!(target: log::ASSOCIATION, "association {}: closed ({reason:?})", id.0);
     }

@@ -9,7 +9,7 @@
 //! ```
 
 use super::unconnected;
-use crate::association::{Association, FlowUse, Setup};
+use crate::association::{Association, Setup};
 use crate::associations::Up;
 use crate::attempt::Open;
 use crate::base::Base;
@@ -18,7 +18,7 @@ use crate::log;
 use crate::parameters;
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, CloseReason, Profile};
+use manypath_engine::{AssociationId, Profile};
 use manypath_flow::{
     ADAPTATION, DIRECT_ADAPTATION, DirectEnd, DirectFlow, DirectPeer, FlowId, Framing,
 };
@@ -158,18 +158,6 @@ impl Base {
         association.input_over = true;
         self.read_direct(id);
         self.touch(id);
-    }
-
-    /// Whether the association is kept after its end because of what had arrived on it.
-    pub(crate) fn stays_to_be_read(&mut self, id: AssociationId, reason: &CloseReason) -> bool {
-        let Some(association) = self.all.get_mut(&id) else { return false };
-        let stays = *reason == CloseReason::Graceful
-            && association.mux.is_direct()
-            && association.flows.values().any(|used| *used != FlowUse::Closing);
-        if stays {
-            association.setup = Setup::Over;
-        }
-        stays
     }
 
     /// Ends the association when its flow has ended.

@@ -2,9 +2,10 @@
 
 use crate::association::{Association, FlowUse, Setup};
 use crate::base::Base;
-use manypath_engine::{AssociationId, StreamClass, StreamId, StreamOptions};
-use manypath_flow::{FlowId, Refusal, Share};
+use manypath_engine::{AssociationId, CloseReason, StreamClass, StreamId, StreamOptions};
+use manypath_flow::{FlowId, FlowState, Refusal, Share};
 use manypath_rules::{Class, Options};
+use std::collections::BTreeMap;
 
 impl Base {
     pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
@@ -54,6 +55,37 @@ impl Base {
             self.watch_idle(id);
         }
         used
+    }
+
+    /// The association has ended: takes out the flows whose bytes have all come, in both directions, of which
+    /// programs may not have read all.
+    pub(crate) fn take_whole_flows(
+        &mut self,
+        id: AssociationId,
+        reason: &CloseReason,
+    ) -> BTreeMap<FlowId, FlowUse> {
+        let graceful = *reason == CloseReason::Graceful;
+        let Some(association) = self.all.get_mut(&id).filter(|_| graceful) else {
+            return BTreeMap::new();
+        };
+        let Association { mux, flows, .. } = association;
+        let is_over = |flow| mux.status(flow).is_some_and(|it| it.state == FlowState::Closing);
+        let is_whole = |flow: &FlowId, used: &mut FlowUse| match used {
+            FlowUse::Closing => false,
+            FlowUse::Relay(_) => mux.is_direct() || is_over(*flow),
+            FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Dial(_) => mux.is_direct(),
+        };
+        flows.extract_if(.., is_whole).collect()
+    }
+
+    /// Forgets an association that has ended, or keeps it until these flows have been read.
+    pub(crate) fn keep_to_be_read(&mut self, id: AssociationId, flows: BTreeMap<FlowId, FlowUse>) {
+        if flows.is_empty() {
+            return self.remove(id);
+        }
+        if let Some(association) = self.all.get_mut(&id) {
+            (association.setup, association.flows) = (Setup::Over, flows);
+        }
     }
 
     pub(crate) fn refuse(

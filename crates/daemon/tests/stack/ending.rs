@@ -1,9 +1,10 @@
 //! How stacks, launchers and associations end.
 
-use crate::common::{Host, Launcher, Network, counter, echo, exchange, pattern, service};
+use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, exchange, pattern, service};
 use manypath_control::{ControlSocket, Reply, Request, Role};
 use manypath_daemon::StackConfig;
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +31,31 @@ fn without_its_launcher_a_stack_carries_its_flows_to_their_end() {
     let mut received = exchange(stream, sent.clone());
     assert!(received.split_off(6) == sent);
     client.wait();
+}
+
+/// The peer has sent everything and ends; more of it than sockets hold waits here for the program.
+#[test]
+fn a_program_reads_all_that_has_come_after_the_association_has_ended() {
+    let network = Network::new();
+    let destination = service(network.server()[0], |mut stream| {
+        stream.write_all(&pattern(1 << 20, 7)).unwrap();
+        drop(stream.read_to_end(&mut Vec::new()));
+    });
+    let config = StackConfig { exit_when_drained: true, ..network.server_config(&[destination]) };
+    let (server, served) = Host::with_launcher(config);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let mut stream = launcher.connect_sctp(destination);
+    stream.shutdown(Shutdown::Write).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    drop(served);
+    server.wait();
+    launcher
+        .wait_for("the end", |status| counter(status, "stack_associations_closed_gracefully") == 1);
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    assert!(received == pattern(1 << 20, 7), "{} bytes", received.len());
+    let status = launcher.wait_for("no rest", |status| status.associations.is_empty());
+    assert_eq!(counter(&status, "stack_relays_finished"), 1);
 }
 
 /// A stack that launchers share, found at the file that is returned.
