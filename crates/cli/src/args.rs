@@ -302,6 +302,9 @@ pub(crate) struct KeeperArgs {
     /// The peers cache.
     #[arg(long, value_name = "FILE")]
     pub(crate) peers: Option<PathBuf>,
+    /// What interfaces with a budget have carried.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) budgets: Option<PathBuf>,
     /// The keys of peers.
     #[arg(long, value_name = "FILE")]
     pub(crate) known_peers: Option<PathBuf>,

@@ -304,3 +304,42 @@ fn the_last_path_is_disabled_only_by_force() {
     wait_for_bytes(&site, Host::Right, 1, MUCH);
     end(download);
 }
+
+/// An uplink that may carry 3 MB a day carries no more beside another one, and the next stack knows.
+#[test]
+fn a_budget_is_used_up_while_data_flows_and_remembered_by_the_next_stack() {
+    let mut site = Site::with_paths(PATHS);
+    site.web();
+    let _content = site.random_file("file", FILE);
+    site.serve("8080");
+    wait_for("the stack", || !site.server_status().is_null());
+    let url = format!("http://{}:8080/file", site.server());
+    let args = ["-o", "/dev/null", &url];
+    let download = begin(&site, &args);
+    wait_for_bytes(&site, Host::Right, 1, LITTLE);
+    let uplink = path(&site, Host::Left, 1)["interface"].as_str().unwrap().to_owned();
+    ok(&site, &["add", "dev", &uplink, "budget", "3MB/day"]);
+    let budget = || json(&say(&site, Host::Left, &["--json"]))["budgets"][0].clone();
+    wait_for("the budget to be used up", || budget()["used_up"] == true);
+    assert_eq!(budget()["limit_bytes"], 3_000_000);
+    wait_for("the sender to hear of it", || {
+        path(&site, Host::Right, 1)["peer_policy"] == "metered"
+    });
+    let before = sent(&site, Host::Right, 1);
+    wait_for_bytes(&site, Host::Right, 0, MUCH);
+    let more = sent(&site, Host::Right, 1) - before;
+    assert!(more < LITTLE, "{more} bytes over the uplink");
+    let shown = ok(&site, &["show"]);
+    assert!(shown.contains("carries data only where no other path is usable"), "{shown}");
+    end(download);
+
+    let used = budget()["used_bytes"].as_u64().unwrap();
+    wait_for("the stack to end", || budget().is_null());
+    let download = begin(&site, &args);
+    wait_for("the next stack", || budget()["used_bytes"].as_u64() >= Some(used));
+    wait_for_bytes(&site, Host::Right, 0, MUCH);
+    assert!(sent(&site, Host::Right, 1) < LITTLE, "{}", path(&site, Host::Right, 1));
+    ok(&site, &["change", "dev", &uplink, "budget", "off"]);
+    wait_for_bytes(&site, Host::Right, 1, MUCH);
+    end(download);
+}

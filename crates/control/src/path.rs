@@ -59,6 +59,8 @@ pub enum IdleReason {
     Cost,
     /// Its allowance is used up, or it has none.
     Metered,
+    /// Its interface has carried what it may in this day or month.
+    Budget,
     /// The user of one end has disabled it.
     Disabled,
     /// The interface of its local address has no link.
@@ -85,6 +87,7 @@ impl IdleReason {
             Self::Backup => "backup, and a normal path works",
             Self::Cost => "costs more than paths that carry everything",
             Self::Metered => "metered, and the allowance is used up",
+            Self::Budget => "budget of its interface used up",
             Self::Disabled => "disabled",
             Self::NoLink => "its interface has no link",
         }

@@ -46,6 +46,9 @@ pub struct StackStatus {
     pub listeners: Vec<ListenerStatus>,
     /// The local addresses that carry paths.
     pub locals: Vec<LocalStatus>,
+    /// Interfaces that have a budget.
+    #[serde(default)]
+    pub budgets: Vec<BudgetStatus>,
     /// The associations.
     pub associations: Vec<AssociationStatus>,
     /// Memory of the windows of all connections.
@@ -121,6 +124,23 @@ pub struct ListenerStatus {
     pub sctp: u64,
     /// Other connections that its program has accepted, a second late at most.
     pub plain: u64,
+}
+
+/// An interface that may carry so much in a day or a month.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BudgetStatus {
+    /// Its name.
+    pub interface: String,
+    /// What it may carry, in both directions together.
+    pub limit_bytes: u64,
+    /// `day` or `month`.
+    pub period: String,
+    /// Whether it carries nothing afterwards, not even where no other path is usable.
+    pub hard: bool,
+    /// What it has carried in this one, as the kernel counts.
+    pub used_bytes: u64,
+    /// Whether that is all that it may.
+    pub used_up: bool,
 }
 
 /// A local address that carries paths.

@@ -175,6 +175,8 @@ pub struct StackConfig {
     pub positive_cache: Duration,
     /// Where what is known about peers is kept; nowhere when absent.
     pub peer_memory: Option<PeerCache>,
+    /// Where it is kept what interfaces with a budget have carried; nowhere when absent.
+    pub budgets: Option<PathBuf>,
     /// How long a datagram is worth something, if no rule says so.
     pub datagram_lifetime: Duration,
     /// How long a flow of datagrams is kept in which none comes or goes.
@@ -282,6 +284,7 @@ impl Default for StackConfig {
             peer_cache: true,
             positive_cache: Duration::from_secs(86_400),
             peer_memory: None,
+            budgets: None,
             datagram_lifetime: Duration::from_millis(500),
             datagram_idle: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),

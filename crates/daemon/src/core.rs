@@ -1,5 +1,6 @@
 //! What every room of the stack works with: the engine, the time, the poll, deadlines, counts and settings.
 
+use crate::budgets::Budgets;
 use crate::config::StackConfig;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
@@ -30,6 +31,7 @@ pub(crate) struct Core {
     pub(crate) scopes: LocalScopes,
     pub(crate) rules: Rules,
     pub(crate) path_policies: PathPolicies,
+    pub(crate) budgets: Budgets,
     pub(crate) phase: Phase,
     pub(crate) last_id: u64,
 }

@@ -7,6 +7,7 @@
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
+use std::io;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,20 @@ pub(crate) fn queue<T>(limit: usize) -> (Queue<T>, Jobs<T>) {
     let shared = Arc::new(Shared { state, changed, limit });
     let closer = Closer(Arc::clone(&shared));
     (Queue(Arc::new(closer)), Jobs { shared, busy: false })
+}
+
+/// A queue with a thread that does its jobs.
+///
+/// # Errors
+/// When there are no threads left.
+pub(crate) fn worker<T: Send + 'static>(
+    name: &str,
+    limit: usize,
+    work: impl FnMut(T) + Send + 'static,
+) -> io::Result<Queue<T>> {
+    let (queue, jobs) = queue(limit);
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || jobs.for_each(work))?;
+    Ok(queue)
 }
 
 impl<T> Shared<T> {

@@ -21,6 +21,7 @@ mod association;
 mod associations;
 mod attempt;
 mod base;
+mod budgets;
 mod config;
 mod confinement;
 mod control_server;

@@ -1,11 +1,12 @@
 //! What this host wants of its paths: lines about addresses, interfaces and peers, as rules of the engine.
 
+use crate::budgets::Budgets;
 use crate::core::Core;
 use crate::log;
 use manypath_control::counted;
 use manypath_engine::{PathPolicy, PathRole, PathRule};
 use manypath_rules::FileError;
-use manypath_rules::paths::{PathEntry, PathWish, PathsFile, Role};
+use manypath_rules::paths::{Budget, PathEntry, PathWish, PathsFile, Role};
 use std::net::IpAddr;
 use tracing::info;
 
@@ -37,7 +38,11 @@ impl PathPolicies {
     }
 
     /// The rules of the engine for a host with these addresses.
-    fn rules(&self, locals: &[(IpAddr, String)]) -> Vec<PathRule> {
+    fn rules(&self, locals: &[(IpAddr, String)], budgets: &Budgets) -> Vec<PathRule> {
+        let used_up = locals.iter().filter_map(|(addr, name)| {
+            let policy = used_up_policy(budgets.used_up(name)?);
+            Some(PathRule { local: Some(*addr), remote: None, policy })
+        });
         let rules = self.entries.iter().flat_map(|entry| {
             let selector = &entry.selector;
             let rule =
@@ -49,7 +54,7 @@ impl PathPolicies {
             let local = everywhere.then(|| rule(None));
             local.into_iter().chain(fitting.map(move |(addr, _)| rule(Some(*addr))))
         });
-        rules.collect()
+        used_up.chain(rules).collect()
     }
 }
 
@@ -62,12 +67,21 @@ fn policy(wish: &PathWish) -> PathPolicy {
     PathPolicy { role, cost: wish.cost, metered: wish.metered, primary: wish.primary }
 }
 
+/// What holds for the paths of an interface that has used up its budget, whatever else is wanted of them.
+fn used_up_policy(budget: Budget) -> PathPolicy {
+    match budget.hard {
+        true => PathPolicy { role: PathRole::Disabled, ..PathPolicy::default() },
+        false => PathPolicy { metered: Some(0), ..PathPolicy::default() },
+    }
+}
+
 impl Core {
     /// Goes by other lines from now on.
     pub(crate) fn adopt_path_policies(&mut self, entries: Vec<PathEntry>) {
         if self.path_policies.entries != entries {
             self.path_policies.entries = entries;
             self.reread_scopes();
+            self.begin_budgets();
             self.tell_path_policies();
         }
     }
@@ -85,11 +99,11 @@ impl Core {
         }
     }
 
-    fn tell_path_policies(&mut self) {
+    pub(crate) fn tell_path_policies(&mut self) {
         let locals =
             self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
         self.path_policies.told = locals.collect();
-        let rules = self.path_policies.rules(&self.path_policies.told);
+        let rules = self.path_policies.rules(&self.path_policies.told, &self.budgets);
         self.driver.endpoint_mut().set_path_policies(self.now, rules);
         let lines = self.path_policies.entries.len();
         info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
@@ -112,7 +126,7 @@ mod tests {
             let (addr, name) = text.split_once(' ').unwrap();
             (ip(addr), name.to_owned())
         });
-        let rules = policies.rules(&locals);
+        let rules = policies.rules(&locals, &Budgets::default());
         let told: Vec<_> = rules.iter().map(|rule| (rule.local, rule.remote)).collect();
         let expected = [
             (Some(ip("10.0.0.1")), Some(ip("192.0.2.1"))),

@@ -10,6 +10,7 @@
 use crate::association::{DialId, RelayId};
 use crate::attempt::Attempts;
 use crate::base::{Base, protection};
+use crate::budgets::{Budgets, UsageFile};
 use crate::config::{Encapsulation, StackConfig};
 use crate::control_server::ControlServer;
 use crate::core::Core;
@@ -171,6 +172,7 @@ impl Stack {
                     scopes: LocalScopes::default(),
                     path_policies: PathPolicies::load(config.paths.take())
                         .map_err(io::Error::other)?,
+                    budgets: Budgets::load(config.budgets.take().map(UsageFile::named)),
                     rules: Rules::load(config.rules.take(), &config.allow)
                         .map_err(io::Error::other)?,
                     timers: Timers::default(),
@@ -201,6 +203,7 @@ impl Stack {
     fn begin_service(&mut self) {
         self.base.core.announce();
         self.base.core.reread_scopes();
+        self.base.core.begin_budgets();
         self.attempts.peers.notice_networks(&self.base.core);
         self.uplinks.watch_network(&mut self.base);
         if self.base.core.config.accept {

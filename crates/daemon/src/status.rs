@@ -39,6 +39,7 @@ impl Stack {
                 .listeners
                 .status(|listener| self.base.core.rules.may_offer(listener.addr)),
             locals: local_statuses(&self.base.core),
+            budgets: self.base.core.budgets.status(),
             associations: self.association_statuses(),
             receive_memory: MemoryStatus {
                 limit_bytes: self.base.memory().limit(),
@@ -170,11 +171,18 @@ fn local_statuses(core: &Core) -> Vec<LocalStatus> {
 }
 
 fn path_status(core: &Core, path: &engine::PathStatus) -> PathStatus {
+    let interface = core.locals.interface(path.addr.local.ip());
+    let idle = path.idle.map(|reason| match reason {
+        IdleReason::Metered | IdleReason::Disabled if core.budgets.used_up(interface).is_some() => {
+            control::IdleReason::Budget
+        }
+        reason => idle_reason(reason),
+    });
     PathStatus {
         id: path.id.0,
         local: path.addr.local,
         remote: path.addr.remote,
-        interface: core.locals.interface(path.addr.local.ip()).to_owned(),
+        interface: interface.to_owned(),
         state: path_state_name(path.state).to_owned(),
         primary: path.primary,
         srtt_us: path.srtt.map(micros),
@@ -204,8 +212,8 @@ fn path_status(core: &Core, path: &engine::PathStatus) -> PathStatus {
         peer_policy: policy(path.peer_policy),
         since_data_sent_ms: path.since_data_sent.map(millis),
         since_data_received_ms: path.since_data_received.map(millis),
-        idle: path.idle.map(|reason| idle_reason(reason).text(path.error_count)),
-        idle_reason: path.idle.map(idle_reason),
+        idle: idle.map(|reason| reason.text(path.error_count)),
+        idle_reason: idle,
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) enum Timer {
     Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
+    /// Interfaces with a budget may have used it up.
+    Budgets,
     /// Those who watch paths are to be told.
     Watch,
     /// Whether a draining stack still makes progress.
@@ -125,6 +127,7 @@ impl Stack {
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),
+            Timer::Budgets => base.core.on_budgets_timer(),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),

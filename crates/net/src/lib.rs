@@ -29,6 +29,7 @@ mod apart;
 mod arrivals;
 mod bind;
 mod bound;
+mod carried;
 mod clock;
 mod counters;
 mod driver;
@@ -75,6 +76,7 @@ pub use apart::{Apart, ApartInterface, interfaces_apart};
 pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };
+pub use carried::{carried, today};
 pub use clock::{Clock, SuspendWatch};
 pub use counters::Counters;
 pub use driver::Driver;

@@ -24,7 +24,7 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     config.shared = args.shared.clone();
     configure(&mut config, &args.stack, Level::Warn)?;
     if args.no_memory {
-        config.peer_memory = None;
+        (config.peer_memory, config.budgets) = (None, None);
     }
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();
@@ -111,7 +111,9 @@ pub(crate) fn configure(
     config.keys = Some(KeyFiles::usual(
         identity.map_err(|e| Failure::usage(format!("--identity {}: {e}", options.identity)))?,
     ));
-    config.peer_memory = Some(PeerCache::usual());
+    let peers = PeerCache::usual();
+    config.budgets = Some(peers.path().with_file_name("budgets"));
+    config.peer_memory = Some(peers);
     for (name, setting, value) in options.settings() {
         let Some(knob) = Knob::by_name(setting) else { continue };
         knob.parse(&value.to_string()).map_err(|why| Failure::usage(format!("--{name}: {why}")))?;
@@ -157,8 +159,9 @@ fn start_keeper(config: &StackConfig, log: &LogTo) {
 /// Serves a stack that has started this process.
 pub(crate) fn keeper(args: &KeeperArgs) -> Result<u8, Failure> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let KeeperArgs { files, sockets, peers, known_peers, log } = args.clone();
-    manypath_daemon::keep(socket, Kept { files, sockets, peers, known_peers, log })?;
+    let KeeperArgs { files, sockets, peers, budgets, known_peers, log } = args.clone();
+    let kept = Kept { files, sockets, peers, budgets, known_peers, log };
+    manypath_daemon::keep(socket, kept)?;
     Ok(0)
 }
 

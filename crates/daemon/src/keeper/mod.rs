@@ -2,9 +2,9 @@
 //!
 //! A stack reads packets of strangers, so it gives up all rights of root before the first one
 //! ([`confine`](crate::Stack::confine)). What needs them later goes through its keeper, started before: to read
-//! rules, settings and path policies again, to add to the peers cache, to begin a log anew, to bind control
-//! sockets, to enlarge the buffers of sockets. The keeper is told at its start which files these are, and
-//! opens no others. It has no socket of the network and ends with its stack.
+//! rules, settings and path policies again, to add to the peers cache, the keys of peers and the sums of budgets, to
+//! begin a log anew, to bind control sockets, to enlarge the buffers of sockets. The keeper is told at its start which
+//! files these are, and opens no others. It has no socket of the network and ends with its stack.
 //!
 //! ```text
 //! stack (no rights) ── requests ─▶ keeper (root) ─▶ files
@@ -15,6 +15,7 @@ mod serve;
 
 pub use serve::keep;
 
+use crate::budgets::Usage;
 use crate::config::StackConfig;
 use crate::keys::{Contact, KeyFiles};
 use crate::log::LogTo;
@@ -54,6 +55,8 @@ pub struct Kept {
     pub sockets: Vec<PathBuf>,
     /// The peers cache.
     pub peers: Option<PathBuf>,
+    /// What interfaces with a budget have carried.
+    pub budgets: Option<PathBuf>,
     /// The keys of peers.
     pub known_peers: Option<PathBuf>,
     /// The log.
@@ -84,6 +87,7 @@ enum Request {
     Bind(PathBuf),
     Save(Job),
     Remember(Contact),
+    KeepUsages(Vec<Usage>),
     /// The descriptor is a socket.
     EnlargeBuffers,
 }
@@ -113,7 +117,8 @@ impl Kept {
             LogTo::Stderr | LogTo::Journal => None,
         };
         let peers = config.peer_memory.as_ref().map(|cache| cache.path().to_owned());
-        Self { files, sockets: sockets(config), peers, known_peers: known, log }
+        let (sockets, budgets) = (sockets(config), config.budgets.clone());
+        Self { files, sockets, peers, budgets, known_peers: known, log }
     }
 
     /// The arguments of `manypath keeper`.
@@ -122,6 +127,7 @@ impl Kept {
         let files = self.files.iter().flat_map(option("--file"));
         let sockets = self.sockets.iter().flat_map(option("--socket"));
         let peers = self.peers.iter().flat_map(option("--peers"));
+        let peers = peers.chain(self.budgets.iter().flat_map(option("--budgets")));
         let known = self.known_peers.iter().flat_map(option("--known-peers"));
         let log = self.log.iter().flat_map(option("--log"));
         files.chain(sockets).chain(peers).chain(known).chain(log).collect()
@@ -209,10 +215,8 @@ impl Keeper {
             Job::Forget(..) => vec![job],
         };
         for job in jobs {
-            match self.ask(&Request::Save(job), None)? {
-                (Answer::Done, _) => {}
-                (Answer::Busy, _) => return Ok(false),
-                (answer, _) => return Err(failure(answer)),
+            if !self.is_taken(&Request::Save(job))? {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -220,7 +224,16 @@ impl Keeper {
 
     /// Remembers the key of a peer; false when too much waits to be saved.
     pub(crate) fn remember(&self, contact: Contact) -> io::Result<bool> {
-        match self.ask(&Request::Remember(contact), None)? {
+        self.is_taken(&Request::Remember(contact))
+    }
+
+    /// Keeps what interfaces have carried; false when too much waits to be saved.
+    pub(crate) fn keep_usages(&self, usages: Vec<Usage>) -> io::Result<bool> {
+        self.is_taken(&Request::KeepUsages(usages))
+    }
+
+    fn is_taken(&self, request: &Request) -> io::Result<bool> {
+        match self.ask(request, None)? {
             (Answer::Done, _) => Ok(true),
             (Answer::Busy, _) => Ok(false),
             (answer, _) => Err(failure(answer)),

@@ -1,6 +1,7 @@
 //! The keeper's side.
 
 use super::{Answer, Kept, Request};
+use crate::budgets::{self, Usage, UsageFile};
 use crate::control_server;
 use crate::keys::{self, Contact};
 use crate::log;
@@ -32,7 +33,7 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
     let capabilities = of_files | CapabilitySet::NET_ADMIN;
     let families = &[libc::AF_UNIX];
     let _ = confine(&Limits { user: None, capabilities, families, readable: None });
-    let mut server = Server { kept, writer: None, keys: None };
+    let mut server = Server { kept, writer: None, keys: None, budgets: None };
     while let Ok(Incoming::Message(request, fd)) = socket.receive() {
         let (answer, given) = server.serve(request, fd);
         if socket.send(&answer, given.as_ref().map(AsFd::as_fd)).is_err() {
@@ -47,6 +48,7 @@ struct Server {
     kept: Kept,
     writer: Option<Writer>,
     keys: Option<keys::Writer>,
+    budgets: Option<budgets::Writer>,
 }
 
 impl Server {
@@ -55,6 +57,7 @@ impl Server {
             Request::Greet => Ok(None),
             Request::Save(job) => return (answer(self.try_to_save(job)), None),
             Request::Remember(contact) => return (answer(self.try_to_remember(contact)), None),
+            Request::KeepUsages(usages) => return (answer(self.try_to_keep(usages)), None),
             Request::EnlargeBuffers => fd
                 .ok_or_else(refused)
                 .and_then(|socket| manypath_net::force_buffers(&socket))
@@ -105,6 +108,15 @@ impl Server {
             self.keys = Some(keys::Writer::start(file).map_err(|error| error.to_string())?);
         }
         Ok(self.keys.as_ref().is_some_and(|writer| writer.take(contact)))
+    }
+
+    fn try_to_keep(&mut self, usages: Vec<Usage>) -> Result<bool, String> {
+        let Some(path) = &self.kept.budgets else { return Err(refused().to_string()) };
+        if self.budgets.is_none() {
+            let file = UsageFile::named(path.clone());
+            self.budgets = Some(budgets::Writer::start(file).map_err(|error| error.to_string())?);
+        }
+        Ok(self.budgets.as_ref().is_some_and(|writer| writer.take(usages)))
     }
 
     fn try_to_save(&mut self, job: Job) -> Result<bool, String> {

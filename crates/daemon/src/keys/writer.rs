@@ -7,7 +7,6 @@ use manypath_trust::KnownPeersFile;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
-use std::thread;
 use std::time::Duration;
 use tracing::warn;
 
@@ -37,10 +36,7 @@ impl Writer {
     /// # Errors
     /// When there are no threads left.
     pub(crate) fn start(file: KnownPeersFile) -> io::Result<Self> {
-        let (queue, todo) = jobs::queue(MAX_JOBS);
-        let thread = thread::Builder::new().name("known-peers".to_owned());
-        thread.spawn(move || todo.for_each(|contact| write(&file, &contact)))?;
-        Ok(Self(queue))
+        jobs::worker("known-peers", MAX_JOBS, move |contact| write(&file, &contact)).map(Self)
     }
 
     /// Takes a contact; false when too many wait.

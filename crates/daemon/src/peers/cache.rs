@@ -77,7 +77,8 @@ impl PeerCache {
     }
 
     /// Where it lies.
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.0.path
     }
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 /// Jobs that may wait. What comes then is not kept.
@@ -39,16 +38,13 @@ impl Writer {
     /// # Errors
     /// When there are no threads left.
     pub(crate) fn start(cache: PeerCache) -> io::Result<Self> {
-        let (jobs, todo) = jobs::queue(MAX_JOBS);
         let failure = Arc::default();
         let told: Arc<Mutex<Option<String>>> = Arc::clone(&failure);
-        thread::Builder::new().name("peers".to_owned()).spawn(move || {
-            todo.for_each(|job| {
-                // A disk that is full has room again later.
-                if let Err(why) = work(&cache, job) {
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-                }
-            });
+        let jobs = jobs::worker("peers", MAX_JOBS, move |job| {
+            // A disk that is full has room again later.
+            if let Err(why) = work(&cache, job) {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            }
         })?;
         Ok(Self { jobs, failure })
     }
@@ -91,6 +87,7 @@ mod tests {
     use super::*;
     use std::fs::{self, File};
     use std::path::PathBuf;
+    use std::thread;
     use std::time::Instant;
 
     fn place(name: &str) -> PathBuf {

@@ -123,7 +123,7 @@ impl PathsDocument {
         if wish.primary {
             self.dethrone(selector);
         }
-        let entry = PathEntry { selector: selector.clone(), wish };
+        let entry = PathEntry::new(selector.clone(), wish)?;
         let (text, said) = (entry.to_string(), Ok(Some(entry.clone())));
         self.lines.splice(at, [Line { text, entry: said, origin: (self.own, 0) }]);
         Ok(entry)
@@ -200,7 +200,7 @@ fn entry(line: &str) -> Result<Option<PathEntry>, RuleError> {
     }
     let mut wish = PathWish::default();
     wish.apply(&words);
-    Ok(Some(PathEntry { selector, wish }))
+    PathEntry::new(selector, wish).map(Some)
 }
 
 impl fmt::Display for PathsDocument {

@@ -1,9 +1,11 @@
 //! What each path is there for: lines such as `dev wwan0 backup`, kept in a file.
 
+mod budget;
 mod document;
 mod file;
 mod parse;
 
+pub use budget::{Budget, Date, Period};
 pub use document::PathsDocument;
 pub use file::PathsFile;
 
@@ -45,6 +47,8 @@ pub struct PathWish {
     pub metered: Option<u64>,
     /// To be the primary path.
     pub primary: bool,
+    /// Bytes after which they are left alone until the next day or month.
+    pub budget: Option<Budget>,
 }
 
 /// One line: paths, and what is wanted of them.
@@ -67,6 +71,8 @@ pub enum PathWord {
     Metered(Option<u64>),
     /// `primary`, `primary off`.
     Primary(bool),
+    /// `budget SIZE/PERIOD`, `budget SIZE/PERIOD hard`, `budget off`.
+    Budget(Option<Budget>),
 }
 
 impl PathSelector {
@@ -121,6 +127,7 @@ impl PathWish {
                 PathWord::Cost(cost) => self.cost = cost,
                 PathWord::Metered(metered) => self.metered = metered,
                 PathWord::Primary(primary) => self.primary = primary,
+                PathWord::Budget(budget) => self.budget = budget,
             }
         }
     }
@@ -173,7 +180,25 @@ impl fmt::Display for PathWish {
         if self.primary {
             words.push("primary".to_owned());
         }
+        words.extend(self.budget.map(|budget| format!("budget {budget}")));
         f.write_str(&words.join(" "))
+    }
+}
+
+impl PathEntry {
+    /// What it says of `selector`, if that makes sense.
+    ///
+    /// # Errors
+    /// A budget of anything but an interface: the kernel counts what an interface carries, for whomever it is.
+    pub(crate) fn new(selector: PathSelector, wish: PathWish) -> Result<Self, RuleError> {
+        let of_interface =
+            selector.device.is_some() && selector.local.is_none() && selector.peer.is_none();
+        match wish.budget {
+            Some(_) if !of_interface => Err(RuleError::new(
+                "a budget is one of an interface: write `dev INTERFACE budget SIZE/PERIOD`",
+            )),
+            _ => Ok(Self { selector, wish }),
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! The words of a line.
 
-use super::{PathSelector, PathWord, Role};
+use super::{Budget, PathSelector, PathWord, Role};
 use crate::error::RuleError;
 use std::net::IpAddr;
 use std::slice::Iter;
 
 const WISHES: &str = "normal, backup, disable, enable, cost N, metered RATE, metered off, primary, \
-                      primary off";
+                      primary off, budget SIZE/PERIOD [hard], budget off";
 /// The units of tc, in bits per second.
 const UNITS: [(&str, u64); 4] =
     [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
@@ -29,6 +29,7 @@ pub(super) fn words(words: &[&str]) -> Result<(PathSelector, Vec<PathWord>), Rul
             "cost" => wishes.push(PathWord::Cost(cost(argument(&mut words, "cost", "a number")?)?)),
             "metered" => wishes.push(PathWord::Metered(metered(&mut words)?)),
             "primary" => wishes.push(PathWord::Primary(!take(&mut words, "off"))),
+            "budget" => wishes.push(PathWord::Budget(budget(&mut words)?)),
             other => match other.parse() {
                 Ok(local) => once(&mut selector.local, local)?,
                 Err(_) => return Err(RuleError::unknown("word", other, &allowed())),
@@ -71,6 +72,20 @@ fn address(text: &str) -> Result<IpAddr, RuleError> {
 
 fn cost(text: &str) -> Result<u16, RuleError> {
     text.parse().map_err(|_| RuleError::new(format!("cost {text}: a number from 0 to 65535")))
+}
+
+/// `off`, or a size and a period, perhaps with `hard`.
+fn budget(words: &mut Iter<'_, &str>) -> Result<Option<Budget>, RuleError> {
+    if take(words, "off") {
+        return Ok(None);
+    }
+    let text = argument(words, "budget", "a size and a period")?;
+    let budget = Budget::parse(text).ok_or_else(|| {
+        RuleError::new(format!(
+            "budget {text}: a size and a period such as 500MB/day or 10GB/month, or off"
+        ))
+    })?;
+    Ok(Some(Budget { hard: take(words, "hard"), ..budget }))
 }
 
 /// `off`, a rate, or nothing of either: no allowance at all.
@@ -139,6 +154,8 @@ mod tests {
             "peer 192.0.2.1 metered 1500kbit",
             "dev eth0 normal",
             "dev lte metered 8bit",
+            "dev lte backup budget 10GB/month",
+            "dev lte budget 1500MB/day hard",
         ] {
             assert_eq!(read(line).as_deref(), Ok(line));
         }
@@ -148,6 +165,8 @@ mod tests {
             Ok("dev a normal")
         );
         assert_eq!(read("dev a disable enable").as_deref(), Ok("dev a normal"));
+        assert_eq!(read("dev a budget 1GB/day budget off").as_deref(), Ok("dev a normal"));
+        assert_eq!(read("dev a budget 5gb/day").as_deref(), Ok("dev a budget 5GB/day"));
     }
 
     #[test]
@@ -161,6 +180,11 @@ mod tests {
             ("dev a metered 5", "a rate such as"),
             ("dev a metered 5mb", "a rate such as"),
             ("dev a metered 0mbit", "a rate such as"),
+            ("dev a budget", "budget is followed by a size and a period"),
+            ("dev a budget 5GB", "a size and a period such as"),
+            ("dev a budget 0GB/day", "a size and a period such as"),
+            ("dev a budget 5GB/week", "a size and a period such as"),
+            ("dev a budget 99999999999999TB/day", "a size and a period such as"),
         ] {
             let said = read(line).unwrap_err();
             assert!(said.contains(wrong), "{line}: {said}");

@@ -2,11 +2,11 @@
 
 use super::super::rules::print_json;
 use super::super::stacks::query;
-use super::super::status::bytes;
+use super::super::status::{budget, bytes};
 use super::{kept, words};
 use crate::failure::Failure;
 use manypath_control::path::IdleReason;
-use manypath_control::status::{AssociationStatus, PathStatus, StackStatus};
+use manypath_control::status::{AssociationStatus, BudgetStatus, PathStatus, StackStatus};
 use manypath_daemon::{LocalScope, LocalScopes, Locals};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use serde::Serialize;
@@ -17,6 +17,8 @@ use std::path::PathBuf;
 struct ShowJson {
     files: Vec<PathBuf>,
     policies: Vec<String>,
+    /// As each running stack counts them.
+    budgets: Vec<BudgetStatus>,
     addresses: Vec<Address>,
     paths: Vec<Row>,
 }
@@ -59,11 +61,14 @@ pub(super) fn show(json: bool) -> Result<u8, Failure> {
     let stacks = query(false)?;
     let paths = stacks.iter().flat_map(rows).collect();
     let files = file.sources().existing();
+    let mut budgets: Vec<_> = stacks.iter().flat_map(|stack| stack.budgets.clone()).collect();
+    budgets.dedup();
     if json {
-        return print_json(&ShowJson { files, policies, addresses, paths });
+        return print_json(&ShowJson { files, policies, budgets, addresses, paths });
     }
     println!("{}", if policies.is_empty() { "no path policies set" } else { "path policies:" });
     policies.iter().for_each(|line| println!("  {line}"));
+    budgets.iter().for_each(|one| println!("{}", budget(one)));
     addresses.iter().for_each(print_address);
     print_table(&paths);
     Ok(0)

@@ -9,7 +9,7 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
-    AssociationStatus, IdentityStatus, ListenerStatus, SandboxStatus, StackStatus,
+    AssociationStatus, BudgetStatus, IdentityStatus, ListenerStatus, SandboxStatus, StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -111,6 +111,9 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
     stack.listeners.iter().for_each(|l| listener(out, l));
     let write = if args.verbose { details::association } else { summary::association };
     stack.associations.iter().for_each(|a| write(out, a));
+    // It is the same for all loops.
+    let budgets = stack.budgets.iter().filter(|_| stack.loop_index == 0);
+    budgets.for_each(|one| *out += &format!("  {}\n", budget(one)));
     let memory = &stack.receive_memory;
     let (promised, limit) = (memory.promised_bytes >> 10, memory.limit_bytes >> 10);
     if promised > 0 && args.verbose {
@@ -180,6 +183,19 @@ fn listener(out: &mut String, status: &ListenerStatus) {
         out,
         "  listener {addr} of {program}, {open}: accepted {sctp} over sctp, {plain} over tcp"
     );
+}
+
+/// How the budget of an interface stands.
+pub(super) fn budget(status: &BudgetStatus) -> String {
+    let BudgetStatus { interface, limit_bytes, period, hard, used_bytes, used_up } = status;
+    let percent = u128::from(*used_bytes) * 100 / u128::from((*limit_bytes).max(1));
+    let then = match (used_up, hard) {
+        (false, _) => "",
+        (true, false) => ": it carries data only where no other path is usable",
+        (true, true) => ": it carries no data",
+    };
+    let (used, limit) = (bytes(*used_bytes), bytes(*limit_bytes));
+    format!("{interface}: {used} of {limit} used this {period} ({percent} %){then}")
 }
 
 /// When data went over a path last.
