@@ -28,7 +28,8 @@ impl Attempts {
     fn move_from(&mut self, base: &mut Base, id: AttemptId, doubted: AssociationId) {
         let Some(attempt) = self.all.get(&id) else { return };
         let Sctp::Opening { flow: asked, .. } = attempt.sctp else { return };
-        if attempt.moved {
+        // A connect by a relay asks the next one.
+        if attempt.moved || attempt.by_relay.is_some() {
             return;
         }
         let (open, options) = (attempt.open, attempt.options);
@@ -54,6 +55,9 @@ impl Attempts {
         let Some((doubted, attempt)) = doubted.filter(usable).zip(self.all.get(&id)) else {
             return false;
         };
+        if attempt.by_relay.is_some() {
+            return false;
+        }
         let open = attempt.open;
         let Ok(flow) = open_flow(base, doubted, &open) else { return false };
         self.ask_over(base, id, doubted, flow);
