@@ -150,7 +150,9 @@ impl fmt::Display for FallbackReason {
             Self::EncryptionRequired => "the peer requires encryption, which is off here",
             Self::NotAuthorized => "the peer does not authorize the key of this host",
             Self::RelayUnresolved => "the name of the relay has no address",
-            Self::RelayUnknown => "the relay does not say that it is one: is it an earlier version?",
+            Self::RelayUnknown => {
+                "the relay does not say that it is one: is it an earlier version?"
+            }
             Self::NotRelay => "the relay relays nothing for this host",
             Self::NotRelayed => "the relay does not relay to this destination",
         })

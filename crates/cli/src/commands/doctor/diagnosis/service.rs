@@ -58,7 +58,8 @@ fn not_encrypted(reason: FallbackReason, host: &str) -> Cause {
     if reason == FallbackReason::EncryptionRequired {
         cause.mend("manypath config set encrypt=opportunistic")
     } else if reason == FallbackReason::NotAuthorized {
-        let cure = "add what this command prints to the peer's file of `--authorized`, and reload there";
+        let cure =
+            "add what this command prints to the peer's file of `--authorized`, and reload there";
         let text = format!("{}: {cure}", cause.text);
         Cause { text, ..cause }.mend("manypath key show")
     } else if may_be_known.contains(&reason) {
