@@ -131,7 +131,7 @@ impl Peer {
             kind => body(kind + 1, number, 0),
         };
         let control = Control { from_opener: false, generation, body };
-        self.send(id, stream, PPID_CONTROL, body.is_ordered(), control.encode());
+        self.send(id, stream, PPID_CONTROL, control.body.is_ordered(), control.encode());
     }
 
     /// Sends bytes of a flow, or a datagram, or anything else.
