@@ -3,12 +3,16 @@
 use crate::budgets::Budgets;
 use crate::core::Core;
 use crate::log;
+use crate::timers::Timer;
 use manypath_control::counted;
-use manypath_engine::{PathPolicy, PathRole, PathRule};
+use manypath_engine::{Duration, Instant, PathPolicy, PathRole, PathRule};
 use manypath_rules::FileError;
 use manypath_rules::paths::{Budget, PathEntry, PathWish, PathsFile, Role};
 use std::net::IpAddr;
 use tracing::info;
+
+/// Time between two looks at the clock, for lines that hold at some hours alone.
+const CLOCK_PAUSE: Duration = Duration::from_secs(10);
 
 /// The lines that hold, and for which local addresses the engine knows of them.
 #[derive(Debug, Default)]
@@ -17,6 +21,10 @@ pub(crate) struct PathPolicies {
     entries: Vec<PathEntry>,
     /// Addresses with their interfaces when the engine was told last.
     told: Vec<(IpAddr, String)>,
+    /// The minute of the day when the engine was told last.
+    minute: u16,
+    /// When to look at the clock again; a timer that comes sooner has been overtaken.
+    next_look: Instant,
 }
 
 impl PathPolicies {
@@ -43,7 +51,8 @@ impl PathPolicies {
             let policy = used_up_policy(budgets.used_up(name)?);
             Some(PathRule { local: Some(*addr), remote: None, policy })
         });
-        let rules = self.entries.iter().flat_map(|entry| {
+        let is_now = |entry: &&PathEntry| entry.wish.hours.is_none_or(|it| it.contain(self.minute));
+        let rules = self.entries.iter().filter(is_now).flat_map(|entry| {
             let selector = &entry.selector;
             let rule =
                 |local| PathRule { local, remote: selector.peer, policy: policy(&entry.wish) };
@@ -55,6 +64,12 @@ impl PathPolicies {
             local.into_iter().chain(fitting.map(move |(addr, _)| rule(Some(*addr))))
         });
         used_up.chain(rules).collect()
+    }
+
+    /// Whether a line holds that did not, or the other way round, since the engine was told.
+    fn is_outdated(&self, minute: u16) -> bool {
+        let mut hours = self.entries.iter().filter_map(|entry| entry.wish.hours);
+        hours.any(|hours| hours.contain(self.minute) != hours.contain(minute))
     }
 }
 
@@ -83,7 +98,26 @@ impl Core {
             self.reread_scopes();
             self.begin_budgets();
             self.tell_path_policies();
+            self.follow_hours();
         }
+    }
+
+    /// Looks at the clock from time to time, if lines hold at some hours alone.
+    pub(crate) fn follow_hours(&mut self) {
+        if self.path_policies.entries.iter().any(|entry| entry.wish.hours.is_some()) {
+            self.path_policies.next_look = self.now + CLOCK_PAUSE;
+            self.after(CLOCK_PAUSE, Timer::Hours);
+        }
+    }
+
+    pub(crate) fn on_hours_timer(&mut self) {
+        if self.now < self.path_policies.next_look {
+            return;
+        }
+        if self.path_policies.is_outdated(manypath_net::local_time().minute) {
+            self.tell_path_policies();
+        }
+        self.follow_hours();
     }
 
     /// Lets the lines hold for addresses that have come since.
@@ -100,6 +134,7 @@ impl Core {
     }
 
     pub(crate) fn tell_path_policies(&mut self) {
+        self.path_policies.minute = manypath_net::local_time().minute;
         let locals =
             self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
         self.path_policies.told = locals.collect();
@@ -137,5 +172,17 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!((rules[0].policy.cost, rules[1].policy.metered), (3, Some(1_000_000)));
         assert_eq!(rules[3].policy.role, PathRole::Backup);
+    }
+
+    #[test]
+    fn lines_with_hours_hold_at_these_alone() {
+        let text = "dev wwan0 disabled hours 08:00-18:00\ndev wwan0 peer 192.0.2.1 cost 3\n";
+        let entries = PathsDocument::parse(text).entries().unwrap();
+        let locals = [("10.1.0.1".parse().unwrap(), "wwan0".to_owned())];
+        let at = |minute| PathPolicies { entries: entries.clone(), minute, ..Default::default() };
+        let count = |minute| at(minute).rules(&locals, &Budgets::default()).len();
+        assert_eq!([479, 480, 1079, 1080].map(count), [1, 2, 2, 1]);
+        let is_outdated = |told, now| at(told).is_outdated(now);
+        assert!(is_outdated(479, 480) && is_outdated(1079, 1080) && !is_outdated(480, 1079));
     }
 }

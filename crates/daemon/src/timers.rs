@@ -62,6 +62,8 @@ pub(crate) enum Timer {
     Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
+    /// Path policies may hold from now on, or no longer.
+    Hours,
     /// Interfaces with a budget may have used it up.
     Budgets,
     /// Those who watch paths are to be told.
@@ -127,6 +129,7 @@ impl Stack {
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),
+            Timer::Hours => base.core.on_hours_timer(),
             Timer::Budgets => base.core.on_budgets_timer(),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),

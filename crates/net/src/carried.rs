@@ -1,4 +1,4 @@
-//! What interfaces have carried, and the day on which they did.
+//! What interfaces have carried, and when.
 
 use manypath_netlink::{Netlink, ROUTE, Request, attributes};
 use std::collections::BTreeMap;
@@ -41,10 +41,23 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|word| u64::from_ne_bytes(*word))
 }
 
-/// The year, the month (1 to 12) and the day (1 to 31) where this host is, by its wall clock. The time zone is looked
-/// up by the first call alone: a process that gives up its files makes that before.
+/// A minute of the calendar where this host is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalTime {
+    /// Such as 2026.
+    pub year: i32,
+    /// 1 to 12.
+    pub month: u8,
+    /// 1 to 31.
+    pub day: u8,
+    /// Since midnight.
+    pub minute: u16,
+}
+
+/// What the wall clock says. The time zone is looked up by the first call alone: a process that gives up its files makes
+/// that before.
 #[must_use]
-pub fn today() -> (i32, u8, u8) {
+pub fn local_time() -> LocalTime {
     // SAFETY: both calls write to what they are given, which is plain data, and keep no pointer to it.
     let date = unsafe {
         let now = libc::time(std::ptr::null_mut());
@@ -52,7 +65,12 @@ pub fn today() -> (i32, u8, u8) {
         libc::localtime_r(&raw const now, &raw mut date);
         date
     };
-    (date.tm_year + 1900, date.tm_mon as u8 + 1, date.tm_mday.max(1) as u8)
+    LocalTime {
+        year: date.tm_year + 1900,
+        month: date.tm_mon as u8 + 1,
+        day: date.tm_mday.max(1) as u8,
+        minute: (date.tm_hour * 60 + date.tm_min) as u16,
+    }
 }
 
 #[cfg(test)]
@@ -80,8 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_one_of_the_calendar() {
-        let (year, month, day) = today();
+    fn the_time_is_one_of_the_calendar() {
+        let LocalTime { year, month, day, minute } = local_time();
         assert!(year > 2000 && (1..=12).contains(&month) && (1..=31).contains(&day));
+        assert!(minute < 24 * 60);
     }
 }

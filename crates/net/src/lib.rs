@@ -76,7 +76,7 @@ pub use apart::{Apart, ApartInterface, interfaces_apart};
 pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };
-pub use carried::{carried, today};
+pub use carried::{LocalTime, carried, local_time};
 pub use clock::{Clock, SuspendWatch};
 pub use counters::Counters;
 pub use driver::Driver;

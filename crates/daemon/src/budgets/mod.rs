@@ -16,6 +16,7 @@ use crate::log;
 use crate::timers::Timer;
 use manypath_control::status::BudgetStatus;
 use manypath_engine::{Duration, Instant};
+use manypath_net::LocalTime;
 use manypath_rules::paths::{Budget, Date, PathEntry};
 use std::collections::BTreeMap;
 use tracing::warn;
@@ -234,7 +235,7 @@ impl Core {
 }
 
 fn today() -> Date {
-    let (year, month, day) = manypath_net::today();
+    let LocalTime { year, month, day, .. } = manypath_net::local_time();
     Date { year, month, day }
 }
 

@@ -3,11 +3,13 @@
 mod budget;
 mod document;
 mod file;
+mod hours;
 mod parse;
 
 pub use budget::{Budget, Date, Period};
 pub use document::PathsDocument;
 pub use file::PathsFile;
+pub use hours::Hours;
 
 use crate::error::RuleError;
 use std::fmt;
@@ -49,6 +51,8 @@ pub struct PathWish {
     pub primary: bool,
     /// Bytes after which they are left alone until the next day or month.
     pub budget: Option<Budget>,
+    /// When this holds; always when absent.
+    pub hours: Option<Hours>,
 }
 
 /// One line: paths, and what is wanted of them.
@@ -73,6 +77,8 @@ pub enum PathWord {
     Primary(bool),
     /// `budget SIZE/PERIOD`, `budget SIZE/PERIOD hard`, `budget off`.
     Budget(Option<Budget>),
+    /// `hours FROM-UNTIL`, `hours off`.
+    Hours(Option<Hours>),
 }
 
 impl PathSelector {
@@ -128,6 +134,7 @@ impl PathWish {
                 PathWord::Metered(metered) => self.metered = metered,
                 PathWord::Primary(primary) => self.primary = primary,
                 PathWord::Budget(budget) => self.budget = budget,
+                PathWord::Hours(hours) => self.hours = hours,
             }
         }
     }
@@ -166,7 +173,8 @@ impl fmt::Display for PathSelector {
 impl fmt::Display for PathWish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = Vec::new();
-        if self.role != Role::Normal || *self == Self::default() {
+        let is_plain = Self { hours: None, ..*self } == Self::default();
+        if self.role != Role::Normal || is_plain {
             words.push(self.role.name().to_owned());
         }
         if self.cost > 0 {
@@ -181,6 +189,7 @@ impl fmt::Display for PathWish {
             words.push("primary".to_owned());
         }
         words.extend(self.budget.map(|budget| format!("budget {budget}")));
+        words.extend(self.hours.map(|hours| format!("hours {hours}")));
         f.write_str(&words.join(" "))
     }
 }

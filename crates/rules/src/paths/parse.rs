@@ -1,12 +1,13 @@
 //! The words of a line.
 
-use super::{Budget, PathSelector, PathWord, Role};
+use super::{Budget, Hours, PathSelector, PathWord, Role};
 use crate::error::RuleError;
 use std::net::IpAddr;
 use std::slice::Iter;
 
 const WISHES: &str = "normal, backup, disable, enable, cost N, metered RATE, metered off, primary, \
-                      primary off, budget SIZE/PERIOD [hard], budget off";
+                      primary off, budget SIZE/PERIOD [hard], budget off, \
+                      hours FROM-UNTIL, hours off";
 /// The units of tc, in bits per second.
 const UNITS: [(&str, u64); 4] =
     [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
@@ -29,6 +30,7 @@ pub(super) fn words(words: &[&str]) -> Result<(PathSelector, Vec<PathWord>), Rul
             "cost" => wishes.push(PathWord::Cost(cost(argument(&mut words, "cost", "a number")?)?)),
             "metered" => wishes.push(PathWord::Metered(metered(&mut words)?)),
             "primary" => wishes.push(PathWord::Primary(!take(&mut words, "off"))),
+            "hours" => wishes.push(PathWord::Hours(hours(&mut words)?)),
             "budget" => wishes.push(PathWord::Budget(budget(&mut words)?)),
             other => match other.parse() {
                 Ok(local) => once(&mut selector.local, local)?,
@@ -86,6 +88,17 @@ fn budget(words: &mut Iter<'_, &str>) -> Result<Option<Budget>, RuleError> {
         ))
     })?;
     Ok(Some(Budget { hard: take(words, "hard"), ..budget }))
+}
+
+/// `off`, or two times of the day.
+fn hours(words: &mut Iter<'_, &str>) -> Result<Option<Hours>, RuleError> {
+    if take(words, "off") {
+        return Ok(None);
+    }
+    let text = argument(words, "hours", "two times of the day")?;
+    Hours::parse(text).map(Some).ok_or_else(|| {
+        RuleError::new(format!("hours {text}: two times of the day such as 22:00-06:30, or off"))
+    })
 }
 
 /// `off`, a rate, or nothing of either: no allowance at all.
@@ -156,6 +169,8 @@ mod tests {
             "dev lte metered 8bit",
             "dev lte backup budget 10GB/month",
             "dev lte budget 1500MB/day hard",
+            "dev lte disabled hours 08:00-18:30",
+            "dev lte normal hours 22:00-06:00",
         ] {
             assert_eq!(read(line).as_deref(), Ok(line));
         }
@@ -180,6 +195,11 @@ mod tests {
             ("dev a metered 5", "a rate such as"),
             ("dev a metered 5mb", "a rate such as"),
             ("dev a metered 0mbit", "a rate such as"),
+            ("dev a hours", "hours is followed by two times of the day"),
+            ("dev a hours 08:00", "two times of the day such as"),
+            ("dev a hours 08:00-24:00", "two times of the day such as"),
+            ("dev a hours 08:60-09:00", "two times of the day such as"),
+            ("dev a hours 08:00-08:00", "two times of the day such as"),
             ("dev a budget", "budget is followed by a size and a period"),
             ("dev a budget 5GB", "a size and a period such as"),
             ("dev a budget 0GB/day", "a size and a period such as"),

@@ -2,13 +2,14 @@
 
 use clap::{Args, Subcommand};
 
-/// Show and set path policies: backup, cost, metered, budget, primary.
+/// Show and set path policies: backup, cost, metered, budget, hours, primary.
 ///
 /// Select paths by ADDRESS (of this host), dev INTERFACE, peer ADDRESS, or a combination, all of
 /// which must match. Then give the policy: normal (or enable), backup, disable, cost N, metered
 /// RATE (such as 5mbit), metered (no allowance: carries only what no other path can), metered off,
 /// budget SIZE/PERIOD (such as 10GB/month or 500MB/day, of dev INTERFACE: afterwards as metered; with
-/// hard: as disable), budget off, primary, primary off.
+/// hard: as disable), budget off, hours FROM-UNTIL (such as 22:00-06:00: the line holds only then),
+/// hours off, primary, primary off.
 ///
 /// A line with a peer takes precedence over lines without one; among those, the first match wins.
 /// `change` and `remove` address the line that selects its paths by the same words. A policy
@@ -16,7 +17,7 @@ use clap::{Args, Subcommand};
 /// `paths` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath path\n  manypath path add dev wwan0 backup\n  manypath path change dev wwan0 metered 5mbit\n  manypath path change dev wwan0 budget 10GB/month\n  manypath path monitor"
+    after_help = "Example:\n  manypath path\n  manypath path add dev wwan0 backup\n  manypath path change dev wwan0 metered 5mbit\n  manypath path change dev wwan0 budget 10GB/month\n  manypath path change dev eth1 disable hours 08:00-18:00\n  manypath path monitor"
 )]
 pub(crate) struct PathArgs {
     /// Print JSON: one object, or one line for each event of `monitor`.

@@ -107,7 +107,7 @@ fn said(words: &[String], removal: bool) -> Result<(PathSelector, Vec<PathWord>)
         (true, false) => Err(Failure::usage("remove takes only the selection of paths")
             .hint(format!("manypath path remove {selector}"))),
         (false, true) => Err(Failure::usage(format!("no policy given for {selector}"))
-            .hint("backup, cost N, metered RATE, budget SIZE/PERIOD, primary, disable, enable")),
+            .hint("backup, cost N, metered RATE, budget SIZE/PERIOD, hours FROM-UNTIL, primary, disable, enable")),
         (true, true) | (false, false) => Ok((selector, wishes)),
     }
 }
@@ -184,7 +184,8 @@ pub(crate) fn words(policy: &PathPolicy) -> String {
     let roles = [Role::Backup, Role::Disabled];
     let role = roles.into_iter().find(|role| role.name() == policy.role).unwrap_or_default();
     let (cost, primary) = (policy.cost, policy.primary);
-    PathWish { role, cost, metered: policy.metered_bytes_per_s, primary, budget: None }.to_string()
+    let metered = policy.metered_bytes_per_s;
+    PathWish { role, cost, metered, primary, ..PathWish::default() }.to_string()
 }
 
 /// What is wrong with the file, or with what was asked of it.
