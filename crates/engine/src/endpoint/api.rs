@@ -512,7 +512,7 @@ impl Endpoint {
     /// still unread is discarded.
     pub fn abort(&mut self, now: Instant, id: AssociationId, reason: &[u8]) {
         self.with(now, id, |association, cx| association.abort(cx, reason));
-        self.unread.remove(id);
+        self.forget_unread(id);
     }
 
     /// The Upper Layer Abort Reason (RFC 9260 section 3.3.10.12) of an association that the peer's user

@@ -6,6 +6,7 @@ use super::{AssociationId, Endpoint};
 use crate::allowance::Allowance;
 use crate::association::{Association, Authenticity, Context, Ports};
 use crate::ecn::Ecn;
+use crate::event::Event;
 use crate::path::{PathAddr, pairing};
 use crate::time::Instant;
 use core::net::IpAddr;
@@ -115,9 +116,19 @@ impl Endpoint {
         if let Some(unread) = over.and_then(Association::into_unread) {
             self.unread.insert(id, unread);
         }
-        if self.unread.len() > self.config.max_associations.max(1) {
-            self.unread.drop_oldest();
+        let oldest = self.unread.oldest();
+        let is_too_much = self.unread.len() > self.config.max_associations.max(1);
+        if let Some(oldest) = oldest.filter(|_| is_too_much) {
+            self.forget_unread(oldest);
             self.counters.unread_drops += 1;
+        }
+    }
+
+    /// Discards what an association that is over has left.
+    pub(super) fn forget_unread(&mut self, id: AssociationId) {
+        for message in self.unread.remove(id) {
+            self.counters.partial_deliveries_aborted += 1;
+            self.events.push_back((id, Event::PartialDeliveryAborted(message)));
         }
     }
 

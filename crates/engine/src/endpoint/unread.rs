@@ -1,9 +1,10 @@
 //! Messages of associations that are over, until they have been read.
 
 use super::AssociationId;
-use crate::event::Message;
+use crate::event::{Message, PartialMessage};
 use crate::recv::Receiver;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// What the associations have left.
 #[derive(Debug, Default)]
@@ -41,16 +42,16 @@ impl Unread {
         message
     }
 
-    /// Forgets what `id` has left.
-    pub(super) fn remove(&mut self, id: AssociationId) {
-        let gone = self.receivers.remove(&id);
-        self.charged -= gone.map_or(0, |receiver| receiver.charge());
+    /// Forgets what `id` has left, and tells of which messages that was the rest.
+    pub(super) fn remove(&mut self, id: AssociationId) -> Vec<PartialMessage> {
+        let Some(mut receiver) = self.receivers.remove(&id) else { return Vec::new() };
+        self.charged -= receiver.charge();
+        receiver.end_partial_delivery(false);
+        receiver.take_aborted_parts()
     }
 
-    /// Forgets what the oldest association has left.
-    pub(super) fn drop_oldest(&mut self) {
-        if let Some(id) = self.receivers.keys().next().copied() {
-            self.remove(id);
-        }
+    /// The first association that has left something.
+    pub(super) fn oldest(&self) -> Option<AssociationId> {
+        self.receivers.keys().next().copied()
     }
 }

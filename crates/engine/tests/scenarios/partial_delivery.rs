@@ -186,3 +186,23 @@ fn a_restarted_peer_does_not_end_its_message() {
     assert_eq!(aborted(&pair).len(), 1);
     assert!(pair.z.heard().contains(&&Event::Restarted));
 }
+
+/// All of a message has come, and a part of it was read, when the association ends; then its reader gives up.
+#[test]
+fn the_user_is_told_of_what_an_abort_after_the_end_discards() {
+    let eager = Config { partial_delivery_point: 2000, ..small(Side::Z) };
+    let (mut pair, a, z) = Pair::established_with(1, small(Side::A), eager);
+    pair.z.reads = false;
+    pair.send(Side::A, a, 1, &text(6000, 0));
+    pair.drive(millis(30));
+    assert!(pair.z.endpoint.read(z).is_some_and(|part| part.more));
+    pair.drive(millis(30));
+    pair.a.endpoint.shutdown(pair.now, a);
+    pair.drive(Duration::from_secs(1));
+    assert!(pair.z.endpoint.associations().is_empty());
+    assert_eq!(aborted(&pair), []);
+    pair.z.endpoint.abort(pair.now, z, b"enough");
+    pair.drive(millis(30));
+    assert_eq!(aborted(&pair).len(), 1);
+    assert_eq!(parts(&mut pair, z).len(), 0);
+}
