@@ -40,11 +40,15 @@ impl SshHosts {
     /// # Errors
     /// When one cannot be read, or is larger than 1 MiB.
     pub fn usual() -> Result<Self, TrustError> {
+        let texts = Self::places().map(|path| KeptFile::named(path).read_lossy());
+        Ok(Self::parse(&texts.collect::<Result<Vec<_>, _>>()?.join("\n")))
+    }
+
+    /// The user's file, if the user has a home, and the host's.
+    pub fn places() -> impl Iterator<Item = PathBuf> {
         let user = env::var_os("HOME").filter(|home| !home.is_empty());
         let user = user.map(|home| PathBuf::from(home).join(".ssh/known_hosts"));
-        let places = user.into_iter().chain(["/etc/ssh/ssh_known_hosts".into()]);
-        let texts = places.map(|path| KeptFile::named(path).read_lossy());
-        Ok(Self::parse(&texts.collect::<Result<Vec<_>, _>>()?.join("\n")))
+        user.into_iter().chain(["/etc/ssh/ssh_known_hosts".into()])
     }
 
     /// A file; nothing if there is none.

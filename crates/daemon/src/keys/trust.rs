@@ -41,7 +41,8 @@ impl KeyFiles {
     /// Those that are read again.
     pub(crate) fn read_again(&self) -> impl Iterator<Item = PathBuf> {
         let known = self.known_peers.path().to_owned();
-        std::iter::once(known).chain(self.authorized_peers.clone())
+        let ssh = self.ssh_hosts.then(SshHosts::places).into_iter().flatten();
+        std::iter::once(known).chain(self.authorized_peers.clone()).chain(ssh)
     }
 
     fn read(&self, own: PublicKey) -> io::Result<Peers> {
