@@ -43,7 +43,9 @@ mod shimrules;
 mod table;
 mod via;
 
-pub use config::{Layer, Layers, Migration, Part, Sources, migrate, state_folder};
+pub use config::{
+    Layer, Layers, Migration, Part, Sources, goes_with_container, migrate, state_folder,
+};
 pub use document::Document;
 pub use error::RuleError;
 pub use explain::{Explanation, Step};

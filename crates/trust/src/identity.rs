@@ -5,7 +5,7 @@ use crate::error::TrustError;
 use crate::places::Place;
 use crate::secret::load_secret;
 use manypath_keys::{BadKey, Identity};
-use manypath_rules::KeptFile;
+use manypath_rules::{KeptFile, goes_with_container};
 use ssh_key::private::{Ed25519Keypair, Ed25519PrivateKey, KeypairData, PrivateKey};
 use ssh_key::public::Ed25519PublicKey;
 use ssh_key::{Error, LineEnding};
@@ -56,6 +56,22 @@ impl IdentitySource {
             Self::Secret => Place::Secret.path(),
             Self::File(path) => path.clone(),
         }
+    }
+
+    /// The key pair, as by [`Self::load`], unless it would have to be made where it would go with a container: the next
+    /// one at the same address would be another peer.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_lasting(&self) -> Result<Identity, TrustError> {
+        let path = self.path();
+        let folder = path.parent().unwrap_or(&path);
+        let named = std::env::var_os("MANYPATH_KEYS").is_some_and(|value| !value.is_empty());
+        if *self == Self::Own && !named && !path.exists() && goes_with_container(folder) {
+            let why = "it would go with the container: set MANYPATH_KEYS to a folder that stays";
+            return Err(TrustError::new(&path, why));
+        }
+        self.load()
     }
 
     /// The key pair. Only that of [`Self::Own`] is made if it is missing.

@@ -1,5 +1,6 @@
 //! Setups in which a file of the user says something wrong, or something unwanted.
 
+use crate::common::{MANYPATH, Site, find, finish};
 use crate::doctor::patient::{cause, doctor, healthy, is_mended, obey};
 use manypath_lab::Host;
 use std::fs::Permissions;
@@ -50,4 +51,26 @@ fn others_may_read_the_key() {
     obey(&mut site, &cause(&report, "key-not-kept").unwrap());
     let (report, _) = doctor(&site, &[&server]);
     assert_eq!(cause(&report, "key-not-kept"), None, "{report:#}");
+}
+
+/// An overlay on the folder of root's keys, as the files of a container are one on those of its image.
+#[test]
+fn a_key_would_go_with_the_container() {
+    let site = Site::new();
+    let layers = site.dir.join("layers");
+    for layer in ["upper", "work"] {
+        std::fs::create_dir_all(layers.join(layer)).unwrap();
+    }
+    let mount = format!(
+        "mount -t overlay overlay -o lowerdir=/var/lib,upperdir={0}/upper,workdir={0}/work /var/lib && \
+         rm -rf /var/lib/manypath-root && unset MANYPATH_KEYS && exec {MANYPATH} doctor --json",
+        layers.display()
+    );
+    let mut command = site.command(Host::Left, &find("unshare"));
+    command.args(["-m", "sh", "-c", &mount]);
+    let done = finish(command);
+    let report = serde_json::from_str(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
+    let found = cause(&report, "key-not-kept").unwrap();
+    assert!(found["text"].as_str().unwrap().contains("MANYPATH_KEYS"), "{found:#}");
+    assert!(!layers.join("upper/manypath-root/identity").exists());
 }

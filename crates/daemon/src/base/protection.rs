@@ -28,11 +28,12 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
     let relayed = core.config.via.is_some() || !core.rules.relays().is_empty();
     let is_wanted = relayed || core.config.encrypt.max(core.rules.encrypt()) != Encrypt::Off;
     if is_wanted && keys.trust_mut().is_none() {
-        let trust = Trust::load(core.config.keys.clone());
+        let lasting = core.config.encrypt != Encrypt::Require;
+        let trust = Trust::load(core.config.keys.clone(), lasting);
         keys.adopt(match trust {
-            Err(error) if core.config.encrypt != Encrypt::Require => {
+            Err(error) if lasting => {
                 info!(target: log::STACK, "the key of this stack is not kept, and peers may not connect encrypted: {error}");
-                Trust::without_files(error.to_string())?
+                Trust::generate(Some(error.to_string()))?
             }
             other => other?,
         });

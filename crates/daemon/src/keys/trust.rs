@@ -11,7 +11,7 @@ use manypath_trust::{
 };
 use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracing::warn;
 
 /// What the files tell of peers: their keys, and whose may begin associations if not all may.
@@ -89,12 +89,13 @@ pub(super) fn name(key: &PublicKey) -> String {
     Fingerprint::of(key).to_string()
 }
 
-fn open_key_log(path: &Path) -> io::Result<KeyLogFile> {
-    let opened = manypath_rules::open_to_append(path, 0o600).and_then(KeyLogFile::new);
+fn open_key_log() -> io::Result<Option<KeyLogFile>> {
+    let Some(path) = KeyLogFile::path_from_env() else { return Ok(None) };
+    let opened = manypath_rules::open_to_append(&path, 0o600).and_then(KeyLogFile::new);
     let named = |error| io::Error::other(format!("MANYPATH_KEYLOG: {}: {error}", path.display()));
     let file = opened.map_err(named)?;
     warn!(target: log::STACK, "MANYPATH_KEYLOG: whoever has that file can read what is encrypted");
-    Ok(file)
+    Ok(Some(file))
 }
 
 /// The own key, and those of peers.
@@ -114,27 +115,36 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
+    /// `lasting`: the own key is not made where it would go with a container.
+    ///
     /// # Errors
     /// When a file cannot be read, or the own key not be made.
-    pub(crate) fn load(files: Option<KeyFiles>) -> io::Result<Self> {
+    pub(crate) fn load(files: Option<KeyFiles>, lasting: bool) -> io::Result<Self> {
         let identity = match &files {
-            Some(files) => files.identity.load().map_err(io::Error::other)?,
-            None => Identity::generate()
-                .and_then(|private| Identity::from_private(&private))
-                .map_err(io::Error::other)?,
+            Some(KeyFiles { identity, .. }) if lasting => identity.load_lasting(),
+            Some(KeyFiles { identity, .. }) => identity.load(),
+            None => return Self::generate(None),
         };
+        let identity = identity.map_err(io::Error::other)?;
         let read = files.as_ref().map(|files| files.read(identity.public_key()));
         let (store, authorized) = read.transpose()?.unwrap_or_default();
-        let key_log = KeyLogFile::path_from_env().map(|path| open_key_log(&path)).transpose()?;
+        let key_log = open_key_log()?;
         Ok(Self { files, unkept: None, identity, store, authorized, writer: None, key_log })
     }
 
-    /// Without files, for the reason `why`.
+    /// With a key for this stack alone, and the reason why the files of the user are not used, if there are any.
     ///
     /// # Errors
     /// When no key can be made.
-    pub(crate) fn without_files(why: String) -> io::Result<Self> {
-        Ok(Self { unkept: Some(why), ..Self::load(None)? })
+    pub(crate) fn generate(unkept: Option<String>) -> io::Result<Self> {
+        let private = Identity::generate().map_err(io::Error::other)?;
+        let identity = Identity::from_private(&private).map_err(io::Error::other)?;
+        let (store, authorized) = Default::default();
+        let key_log = open_key_log().unwrap_or_else(|error| {
+            warn!(target: log::STACK, "no keys are written: {error}");
+            None
+        });
+        Ok(Self { files: None, unkept, identity, store, authorized, writer: None, key_log })
     }
 
     /// Whether the files of the user are not used.

@@ -22,7 +22,7 @@ pub(super) fn look(findings: &mut Findings) {
     if let Err(error) = SettingsFile::usual().read() {
         findings.files.push(settings_fault(error));
     }
-    if let Err(error) = IdentitySource::Own.load() {
+    if let Err(error) = IdentitySource::Own.load_lasting() {
         let (file, message) = (error.path.clone(), error.message().to_owned());
         findings.files.push(FileFault { kind: "keys", file, line: None, message });
     }
