@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+import own
 from workers import BULK_PORT, ECHO_PORT
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -120,10 +121,7 @@ class Lab:
         return done.stdout
 
     def environment(self):
-        """Stacks keep to files of their own, and leave nothing behind, also to the next run."""
-        files = {f"MANYPATH_{key}": os.path.join(self.dir, key.lower()) for key in ["KEYS", "PEERS", "RULES", "SYSCTL"]}
-        own = {"MANYPATH_RUNTIME_DIR": os.path.join(self.dir, "run"), "MANYPATH_OWN_STACK": "1"}
-        return {**os.environ, **files, **own}
+        return {**own.environment(os.path.join(self.dir, "own")), "MANYPATH_OWN_STACK": "1"}
 
     def spawn(self, command, name):
         with open(os.path.join(self.dir, f"{name}.log"), "w") as log:

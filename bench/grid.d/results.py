@@ -3,14 +3,17 @@
 import os
 import sys
 
+import own
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def write(title, said, *tables):
     """Writes what the running script has measured, with its command and the load of the machine, into the page of its name."""
     name = os.path.basename(sys.argv[0])
-    command = " ".join([f"bench/{name}", *sys.argv[1:]])
-    text = [f"# {title}", "", "```", command, "```", "", f"{said} Load of the machine at the end: {os.getloadavg()[1]:.1f}.", ""]
+    variable = [f"ENCRYPT={os.environ['ENCRYPT']}"] if "ENCRYPT" in os.environ else []
+    command = " ".join([*variable, f"bench/{name}", *sys.argv[1:]])
+    text = [f"# {title}", "", "```", command, "```", "", f"{said} manypath is {own.SAID}. Load of the machine at the end: {os.getloadavg()[1]:.1f}.", ""]
     for lines in tables:
         text += [*lines, ""]
     with open(os.path.join(ROOT, f"docs/results/bench/{name}.md"), "w") as file:

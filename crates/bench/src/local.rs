@@ -21,7 +21,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// How long iperf3 may take.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What a stack would read of the user's files, and what they are called here.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
+    ("MANYPATH_KEYS", "keys"),
     ("MANYPATH_RUNTIME_DIR", "run"),
     ("MANYPATH_PEERS", "peers"),
     ("MANYPATH_RULES", "rules"),
@@ -29,6 +30,11 @@ const FILES: [(&str, &str); 5] = [
     // Runs begin with nothing that an earlier one has set up; any value will do.
     ("MANYPATH_OWN_STACK", "own"),
 ];
+
+/// The option that the variable `ENCRYPT` stands for (docs/bench.md).
+fn encrypt() -> Option<String> {
+    std::env::var("ENCRYPT").ok().map(|when| format!("--encrypt={when}"))
+}
 
 /// One host of a place.
 #[derive(Debug)]
@@ -98,7 +104,7 @@ impl<'a> LocalSide<'a> {
         if let Some(port) = manypath {
             command.args(["run", "--client-only", "--json", "--peer-port", &port.to_string()]);
             // What is measured is SCTP, also where a user would get plain TCP.
-            command.args(["--step-aside", "never"]);
+            command.args(["--step-aside", "never"]).args(encrypt());
             command.args(self.place.stack_options(self.host)).arg("--").arg(&self.own);
         }
         command.args(["bench-worker", &job]);
@@ -115,7 +121,7 @@ impl<'a> LocalSide<'a> {
         let allow: Vec<_> = allow.iter().map(|port| self.allowed(address, *port)).collect();
         let mut command = self.command(&self.manypath);
         command.args(["serve", "--allow", &allow.join(","), "--port", &port.to_string()]);
-        command.args(self.place.stack_options(self.host));
+        command.args(encrypt()).args(self.place.stack_options(self.host));
         let number = self.start(command, Kind::Service)?;
         self.until_bound(number, "udp", port)?;
         Ok(number)

@@ -11,8 +11,12 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The files of the user that a stack would read, and what they are called in the demo's folder.
-const FILES: [(&str, &str); 3] =
-    [("MANYPATH_PEERS", "peers"), ("MANYPATH_RULES", "rules"), ("MANYPATH_SYSCTL", "sysctl.conf")];
+const FILES: [(&str, &str); 4] = [
+    ("MANYPATH_KEYS", "keys"),
+    ("MANYPATH_PEERS", "peers"),
+    ("MANYPATH_RULES", "rules"),
+    ("MANYPATH_SYSCTL", "sysctl.conf"),
+];
 
 /// The two paths: rate in bit/s and the rest of their specification.
 const PATHS: [(&str, u64, &str); 2] =
