@@ -25,8 +25,8 @@ use std::path::PathBuf;
 /// Use every network path between two hosts, with the TCP programs you already have.
 ///
 /// Carries the connections of unmodified programs as streams of one multipath SCTP association, in
-/// userland, and falls back to plain TCP where the peer has no manypath. manypath does not encrypt:
-/// use SSH or TLS inside, or WireGuard below.
+/// userland, and falls back to plain TCP where the peer has no manypath. Associations are encrypted,
+/// plain TCP is not: keep SSH or TLS inside.
 #[derive(Parser, Debug)]
 #[command(name = "manypath", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -148,7 +148,7 @@ pub(crate) struct StackOptions {
     pub(crate) step_aside: Option<StepAsideArg>,
     /// Encrypt associations and authenticate peers by their keys: with those that can do it, or with
     /// all; then connections that would be plain SCTP or TCP are refused (default: the setting
-    /// encrypt, off).
+    /// encrypt, opportunistic).
     #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Encrypt::NAMES))]
     pub(crate) encrypt: Option<String>,
     /// Key that peers know this host by: `own` (~/.config/manypath/identity, made on first use), `ssh` (the

@@ -72,7 +72,7 @@ fn all_loops_of_a_server_have_its_key() {
 
 #[test]
 fn what_must_be_encrypted_fails_where_it_cannot_be() {
-    let site = site(&[]);
+    let site = site(&["--encrypt", "off"]);
     site.random_file("file", 1000);
     let done = fetch(&site, &["--encrypt", "require"]);
     assert_eq!(done.code, Some(7), "curl cannot connect: {done:?}");

@@ -268,7 +268,7 @@ impl Default for StackConfig {
             fixed: Vec::new(),
             force_bindall: true,
             step_aside: StepAside::Auto,
-            encrypt: Encrypt::Off,
+            encrypt: Encrypt::Opportunistic,
             via: None,
             keys: None,
             receive_memory: default_receive_memory(),

@@ -14,9 +14,11 @@ mod common;
 use common::{Host, Launcher, Network, counter, echo, service};
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
-use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig};
+use manypath_daemon::{Allow, KeyFiles, Level, Locals, Stack, StackConfig};
+use manypath_trust::{IdentitySource, KnownPeersFile, load_or_create_identity};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,10 +29,10 @@ const SILENCE: Duration = Duration::from_millis(600);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, locals, allow] = &arguments[..]
+    if let [flag, locals, allow, key] = &arguments[..]
         && flag == "--server"
     {
-        return serve(locals, allow);
+        return serve(locals, allow, Path::new(key));
     }
     killed_server_resets_its_relays();
     println!("ok: killed_server_resets_its_relays");
@@ -45,7 +47,8 @@ fn main() {
 }
 
 /// The child: a server until it is killed.
-fn serve(locals: &str, allow: &str) {
+fn serve(locals: &str, allow: &str, key: &Path) {
+    load_or_create_identity(key).unwrap();
     let allow: Allow = allow.parse().unwrap();
     let locals = locals.split(',').map(|addr| addr.parse().unwrap()).collect();
     let config = StackConfig {
@@ -53,6 +56,12 @@ fn serve(locals: &str, allow: &str) {
         loopback_paths: true,
         exit_timeout: Duration::from_millis(200),
         log: Level::Silent.into(),
+        keys: Some(KeyFiles {
+            identity: IdentitySource::File(key.to_owned()),
+            known_peers: KnownPeersFile::named(key.with_extension("known_peers")),
+            ssh_hosts: false,
+            authorized_peers: None,
+        }),
         ..StackConfig::server(vec![allow])
     };
     let stack = Stack::new(config).unwrap();
@@ -61,28 +70,35 @@ fn serve(locals: &str, allow: &str) {
 }
 
 /// A server process, killed at the latest when the test is done with it.
-struct Server(Child);
+struct Server {
+    child: Child,
+    /// By which its clients know it, also when it is started anew.
+    key: PathBuf,
+}
 
 impl Server {
     fn start(network: Network, allow: SocketAddr) -> Self {
         let locals = network.server().map(|addr| addr.to_string()).join(",");
+        let key = std::env::temp_dir().join(format!("manypath-test-key-{locals}"));
         let program = std::env::current_exe().unwrap();
         let mut child = Command::new(program)
             .args(["--server", &locals, &allow.to_string()])
+            .arg(&key)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Self(child)
+        Self { child, key }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.key);
     }
 }
 
@@ -125,8 +141,8 @@ fn killed_server_resets_its_relays() {
     launcher.wait_for("the second path", |status| {
         status.associations[0].paths.iter().filter(|path| path.state == "active").count() == 2
     });
-    server.0.kill().unwrap();
-    server.0.wait().unwrap();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
     let (error, after) = write_until_broken(&mut stream);
     assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
     assert!(after < Duration::from_secs(5), "{after:?}");
@@ -150,8 +166,8 @@ fn connects_after_a_kill_fall_back_soon() {
     launcher.wait_for("the second path", |status| {
         status.associations[0].paths.iter().filter(|path| path.state == "active").count() == 2
     });
-    server.0.kill().unwrap();
-    server.0.wait().unwrap();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
     // Of the one that finds it out, and of those while the association is being given up.
     for _ in 0..3 {
         let (_, after) = launcher.direct(destination);
@@ -168,8 +184,8 @@ fn who_only_waits_hears_of_the_death() {
     let (_client, mut launcher) = Host::with_launcher(impatient(network));
     let mut stream = connected(&mut launcher, destination);
     std::thread::sleep(Duration::from_millis(500));
-    server.0.kill().unwrap();
-    server.0.wait().unwrap();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
     let begun = Instant::now();
     stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
     let error = stream.read(&mut [0]).unwrap_err();
@@ -180,11 +196,12 @@ fn who_only_waits_hears_of_the_death() {
 fn restarted_server_is_found_again() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
-    let server = Server::start(network, destination);
+    let mut first = Server::start(network, destination);
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     let mut stream = connected(&mut launcher, destination);
-    drop(server);
-    let _server = Server::start(network, destination);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let _second = Server::start(network, destination);
     let (error, after) = write_until_broken(&mut stream);
     assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
     assert!(after < Duration::from_secs(5), "{after:?}");
@@ -198,9 +215,9 @@ fn terminated_server_ends_in_good_order() {
     let mut server = Server::start(network, destination);
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     let mut stream = connected(&mut launcher, destination);
-    let pid = server.0.id().to_string();
+    let pid = server.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     let (error, _) = write_until_broken(&mut stream);
     assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
-    assert!(server.0.wait().unwrap().success());
+    assert!(server.child.wait().unwrap().success());
 }

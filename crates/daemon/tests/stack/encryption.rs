@@ -173,20 +173,22 @@ fn who_requires_encryption_neither_sends_nor_takes_anything_without() {
 }
 
 #[test]
-fn a_rule_encrypts_what_the_setting_does_not() {
+fn a_rule_decides_in_place_of_the_setting() {
     let network = Network::new();
     let [open, closed] = [(); 2].map(|()| service(network.server()[0], echo));
-    let table =
-        Table::new(network, &format!("remote enable port {} encrypt=require\n", closed.port()));
     let _server = Host::start(server(network, Opportunistic, &[open, closed]));
-    let config = StackConfig { rules: table.file(), ..client(network, Off) };
-    let (_client, mut launcher) = Host::with_launcher(config);
-    let _streams = [open, closed].map(|destination| launcher.connect_sctp(destination));
-    let status = launcher.status();
-    let encrypted: Vec<_> =
-        status.associations.iter().map(|one| one.encryption.is_some()).collect();
-    assert_eq!(encrypted, [false, true]);
-    assert_eq!(status.associations[1].flows[0].destination, closed);
+    for (setting, rule) in [(Off, (closed, Require)), (Opportunistic, (open, Off))] {
+        let (port, when) = (rule.0.port(), rule.1.name());
+        let table = Table::new(network, &format!("remote enable port {port} encrypt={when}\n"));
+        let config = StackConfig { rules: table.file(), ..client(network, setting) };
+        let (_client, mut launcher) = Host::with_launcher(config);
+        let _streams = [open, closed].map(|destination| launcher.connect_sctp(destination));
+        let status = launcher.status();
+        let encrypted: Vec<_> =
+            status.associations.iter().map(|one| one.encryption.is_some()).collect();
+        assert_eq!(encrypted, [false, true]);
+        assert_eq!(status.associations[1].flows[0].destination, closed);
+    }
 }
 
 #[test]
