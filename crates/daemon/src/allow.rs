@@ -1,7 +1,7 @@
 //! What a peer may reach through this host. Closed by default.
 
 use crate::rules::Rules;
-use manypath_rules::{Options, Policy, Protocol};
+use manypath_rules::{Client, Encrypt, Options, Policy, Protocol, Query};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -86,6 +86,10 @@ pub(crate) enum Denied {
     NotCovered,
     /// The service is open to the other form of carrying connections.
     Form,
+    /// The service is open to encrypted associations only.
+    NotEncrypted,
+    /// The peer has as many connections as a rule lets it have.
+    TooMany,
     /// The peer is at no verified address of the service's family now.
     NoClientAddress,
 }
@@ -100,6 +104,8 @@ impl Denied {
             Self::NotListed => "dial_denied_not_listed",
             Self::NotCovered => "dial_denied_not_covered",
             Self::Form => "dial_denied_form",
+            Self::NotEncrypted => "dial_denied_not_encrypted",
+            Self::TooMany => "dial_denied_too_many_of_peer",
             Self::NoClientAddress => "dial_denied_no_client_address",
         }
     }
@@ -114,6 +120,8 @@ impl fmt::Display for Denied {
             Self::NotListed => "no rule opens it to peers",
             Self::NotCovered => "a program outside `manypath run` would get it",
             Self::Form => "it is open to the other form",
+            Self::NotEncrypted => "it is open to encrypted associations only",
+            Self::TooMany => "the peer has as many connections as a rule lets it have",
             Self::NoClientAddress => "the client has no verified address of its family",
         })
     }
@@ -125,17 +133,26 @@ impl fmt::Display for Denied {
 ///
 /// `loopback` lets loopback addresses through that a rule names with address and port.
 pub(crate) fn admit(
-    protocol: Protocol,
-    destination: SocketAddr,
+    query: Query<'_>,
     locals: &[IpAddr],
     rules: &Rules,
     loopback: bool,
 ) -> Result<(SocketAddr, Options), Denied> {
-    let service = canonical(destination);
+    let service = canonical(query.address);
     check_address(service.ip(), locals, loopback)?;
-    open_service(protocol, service, rules)
-        .map(|options| (service, options))
-        .ok_or(Denied::NotListed)
+    let options = open_service(Query { address: service, ..query }, rules);
+    let options = options.ok_or(Denied::NotListed)?;
+    check_encryption(&options, query.client)?;
+    Ok((service, options))
+}
+
+/// Whether the peer's association is encrypted if it must be.
+pub(crate) fn check_encryption(options: &Options, client: Option<&Client>) -> Result<(), Denied> {
+    let is_encrypted = client.is_some_and(|client| client.key.is_some());
+    match options.encrypt == Some(Encrypt::Require) && !is_encrypted {
+        true => Err(Denied::NotEncrypted),
+        false => Ok(()),
+    }
 }
 
 /// The address with an IPv4-mapped IPv6 one made plain.
@@ -159,14 +176,10 @@ fn is_never_reachable(addr: IpAddr) -> bool {
     addr.is_unspecified() || addr.is_multicast() || addr.is_loopback()
 }
 
-/// How a service is served that rules open whoever listens there, if they do.
-pub(crate) fn open_service(
-    protocol: Protocol,
-    service: SocketAddr,
-    rules: &Rules,
-) -> Option<Options> {
-    let (policy, options) = rules.service(protocol, service);
-    let named = !service.ip().is_loopback() || rules.names(protocol, service);
+/// How a service is served that rules open to the peer whoever listens there, if they do.
+pub(crate) fn open_service(query: Query<'_>, rules: &Rules) -> Option<Options> {
+    let (policy, options) = rules.service(query);
+    let named = !query.address.ip().is_loopback() || rules.names(query);
     (policy == Policy::Enable && named).then_some(options)
 }
 
@@ -179,8 +192,8 @@ mod tests {
             .map(|local| local.parse().unwrap());
         let allow: Vec<Allow> = allow.split(',').map(|entry| entry.parse().unwrap()).collect();
         let rules = Rules::load(None, &allow).unwrap();
-        let admitted =
-            admit(Protocol::Tcp, destination.parse().unwrap(), &locals, &rules, loopback);
+        let query = Query::local(Protocol::Tcp, destination.parse().unwrap(), None);
+        let admitted = admit(query, &locals, &rules, loopback);
         admitted.map(|(service, _)| service)
     }
 
@@ -218,7 +231,8 @@ mod tests {
         let allow = ["22", "53/udp", "127.0.1.2:54/udp"].map(|entry| entry.parse().unwrap());
         let rules = Rules::load(None, &allow).unwrap();
         let check = |protocol, to: &str| {
-            let admitted = admit(protocol, to.parse().unwrap(), &locals, &rules, false);
+            let query = Query::local(protocol, to.parse().unwrap(), None);
+            let admitted = admit(query, &locals, &rules, false);
             admitted.map(|(service, _)| service)
         };
         assert_eq!(check(Protocol::Udp, "10.0.0.2:53"), dialled("10.0.0.2:53"));

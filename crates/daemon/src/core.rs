@@ -51,6 +51,12 @@ impl Core {
         options.encrypt.unwrap_or(self.config.encrypt)
     }
 
+    /// How associations of peers are encrypted: rules that name their keys need them.
+    pub(crate) fn encrypt_of_peers(&self) -> Encrypt {
+        let needed = if self.rules.names_keys() { Encrypt::Opportunistic } else { Encrypt::Off };
+        self.config.encrypt.max(needed)
+    }
+
     pub(crate) fn status_of(&self, id: AssociationId) -> Option<AssociationStatus> {
         self.driver.endpoint().status(self.now, id)
     }

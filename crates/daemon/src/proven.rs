@@ -3,9 +3,11 @@
 //! A path is confirmed by the state cookie of the handshake or by a HEARTBEAT's nonce (RFC 9260 section 5.4). What a
 //! peer lists in its INIT or says in an OPEN proves nothing.
 
+use crate::base::Base;
 use crate::core::Core;
 use manypath_engine::{AssociationId, PathState, PathStatus};
-use manypath_rules::Protocol;
+use manypath_keys::PublicKey;
+use manypath_rules::{Client, Query};
 use std::net::{IpAddr, SocketAddr};
 
 impl Core {
@@ -23,15 +25,10 @@ impl Core {
         locals_of(self.paths_of(id), |_| true)
     }
 
-    /// Our addresses that a peer may name for `service`. One at which it has never reached us may be that of a VPN, of
+    /// Our addresses that a peer may name for a service. One at which it has never reached us may be that of a VPN, of
     /// containers or of a LAN to which the peer has no way: it is left out unless a rule names it.
-    pub(crate) fn reachable_locals(
-        &self,
-        id: AssociationId,
-        protocol: Protocol,
-        service: SocketAddr,
-    ) -> Vec<IpAddr> {
-        let named = self.rules.names_address(protocol, service);
+    pub(crate) fn reachable_locals(&self, id: AssociationId, query: Query<'_>) -> Vec<IpAddr> {
+        let (named, service) = (self.rules.names_address(query), query.address);
         locals_of(self.paths_of(id), |path| {
             path.state != PathState::Unconfirmed || named && local(path) == service.ip()
         })
@@ -82,6 +79,36 @@ impl Core {
     /// is active or has failed within seconds, and a new association would have to wait as well.
     pub(crate) fn living_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
         self.paths_of(id).iter().filter(|path| is_living(path)).map(remote).collect()
+    }
+}
+
+/// One peer, whatever associations it has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum PeerId {
+    /// By its key.
+    Key(PublicKey),
+    /// One that has none, by the address of the primary path.
+    Address(Option<IpAddr>),
+}
+
+impl Base {
+    /// Whose association it is.
+    pub(crate) fn peer_id(&self, id: AssociationId) -> PeerId {
+        let address = || PeerId::Address(self.core.peer_ip(id));
+        self.keys.peer_of(id).map_or_else(address, PeerId::Key)
+    }
+
+    /// What the peer of an association has proved about itself; nothing if no rule wants to know.
+    pub(crate) fn client(&self, id: AssociationId) -> Client {
+        if !self.core.rules.names_clients() {
+            return Client::default();
+        }
+        let paths = self.core.paths_of(id).into_iter();
+        let active = paths.filter(|path| path.state == PathState::Active);
+        let mut addresses: Vec<_> = active.map(|path| remote(&path)).collect();
+        addresses.dedup();
+        let (key, name) = (self.keys.fingerprint_of(id), self.keys.name_of(id));
+        Client { addresses, key, name: name.map(str::to_owned) }
     }
 }
 

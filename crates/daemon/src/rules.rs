@@ -2,8 +2,8 @@
 
 use crate::allow::Allow;
 use manypath_rules::{
-    Chain, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports, Protocol, Query,
-    Rule, RulesFile, Table, Via,
+    Chain, Client, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports, Protocol,
+    Query, Rule, RulesFile, Source, Table, Via,
 };
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -41,22 +41,39 @@ impl Rules {
 
     /// What becomes of a connect.
     pub(crate) fn connect(&self, destination: SocketAddr) -> (Policy, Options) {
-        let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
+        let query = Query::remote(Protocol::Tcp, destination);
         said(&self.table.decide(query))
     }
 
     /// What becomes of datagrams of a program.
     pub(crate) fn datagrams(&self, destination: SocketAddr) -> (Policy, Options) {
-        let query = Query { chain: Chain::Remote, protocol: Protocol::Udp, address: destination };
+        let query = Query::remote(Protocol::Udp, destination);
         said(&self.table.decide(query))
     }
 
     /// What becomes of a peer's wish to reach a service here.
-    pub(crate) fn service(&self, protocol: Protocol, service: SocketAddr) -> (Policy, Options) {
-        let query = Query { chain: Chain::Local, protocol, address: service };
+    pub(crate) fn service(&self, query: Query<'_>) -> (Policy, Options) {
         let (policy, options) = said(&self.table.decide(query));
         let own = self.own.decide(query).policy;
-        (if own == Policy::Enable { own } else { policy }, options)
+        let is_open = own == Policy::Enable && !self.table.excludes(query);
+        (if is_open { own } else { policy }, options)
+    }
+
+    /// Whether a rule wants to know who the peer of a service is.
+    pub(crate) fn names_clients(&self) -> bool {
+        self.table.names_clients()
+    }
+
+    /// Whether a rule is about peers with keys.
+    pub(crate) fn names_keys(&self) -> bool {
+        self.table.names_keys()
+    }
+
+    /// Those whom rules are about.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        let lists = [Policy::Enable, Policy::Disable].into_iter();
+        let rules = lists.flat_map(|policy| self.table.list(Chain::Local, policy));
+        rules.map(|(_, rule)| &rule.source)
     }
 
     /// The SCTP ports at which native programs may reach services. Whether the address that they use
@@ -67,28 +84,42 @@ impl Rules {
         }
         let own = self.own.list(Chain::Local, Policy::Enable);
         let rules = own.chain(self.table.list(Chain::Local, Policy::Enable)).map(|(_, rule)| rule);
-        let direct = rules
-            .filter(|rule| rule.protocol == Protocol::Tcp && rule.options.form != Some(Form::Mux));
+        let direct = rules.filter(|rule| {
+            // Native programs have no keys.
+            let has_key =
+                rule.source.identity.is_some() || rule.options.encrypt == Some(Encrypt::Require);
+            rule.protocol == Protocol::Tcp && rule.options.form != Some(Form::Mux) && !has_key
+        });
         let ports = direct.map(|rule| rule.ports.unwrap_or(Ports::ALL));
         ports.map(|ports| ports.first()..=ports.last()).collect()
     }
 
     /// What becomes of a peer's wish to reach a listener of a program under `manypath run`.
-    pub(crate) fn listener(&self, service: SocketAddr) -> (Policy, Options) {
-        let (policy, options) = said(&self.table.decide_listener(service));
-        let open =
-            policy == Policy::Enable || self.service(Protocol::Tcp, service).0 == Policy::Enable;
+    pub(crate) fn listener(
+        &self,
+        service: SocketAddr,
+        client: Option<&Client>,
+    ) -> (Policy, Options) {
+        let (policy, options) = said(&self.table.decide_listener(service, client));
+        let query = Query::local(Protocol::Tcp, service, client);
+        let allowed = || self.service(query).0 == Policy::Enable;
+        let open = policy == Policy::Enable || allowed();
         (if open { Policy::Enable } else { Policy::Disable }, options)
     }
 
     /// Whether peers may reach a listener that is bound to `addr`, at one address at least.
     pub(crate) fn may_offer(&self, addr: SocketAddr) -> bool {
-        let port = addr.port();
+        let (ip, port) = (addr.ip(), addr.port());
+        let is_meant = |rule: &Rule| {
+            let named = !rule.source.is_anyone() && rule.network.is_none_or(|net| net.contains(ip));
+            named || ip.is_unspecified()
+        };
         let opens = |rule: &Rule| {
             rule.protocol == Protocol::Tcp && rule.ports.is_none_or(|ports| ports.contains(port))
         };
-        let some = || self.table.list(Chain::Local, Policy::Enable).any(|(_, rule)| opens(rule));
-        self.listener(addr).0 == Policy::Enable || addr.ip().is_unspecified() && some()
+        let mut enabled = self.table.list(Chain::Local, Policy::Enable);
+        self.listener(addr, None).0 == Policy::Enable
+            || enabled.any(|(_, rule)| opens(rule) && is_meant(rule))
     }
 
     /// Whether peers may reach some listener, wherever it is bound.
@@ -100,18 +131,20 @@ impl Rules {
     }
 
     /// Whether a rule opens exactly this address and port: what a loopback service needs.
-    pub(crate) fn names(&self, protocol: Protocol, service: SocketAddr) -> bool {
-        self.open_host(protocol, service, false)
+    pub(crate) fn names(&self, query: Query<'_>) -> bool {
+        self.open_host(query, false)
     }
 
     /// Whether a rule that opens the service names its address, and not a network that it is in.
-    pub(crate) fn names_address(&self, protocol: Protocol, service: SocketAddr) -> bool {
-        self.open_host(protocol, service, true)
+    pub(crate) fn names_address(&self, query: Query<'_>) -> bool {
+        self.open_host(query, true)
     }
 
-    fn open_host(&self, protocol: Protocol, service: SocketAddr, any_port: bool) -> bool {
+    fn open_host(&self, query: Query<'_>, any_port: bool) -> bool {
+        let service = query.address;
         let named = |rule: &Rule| {
-            rule.protocol == protocol
+            rule.protocol == query.protocol
+                && rule.source.admits(query.client)
                 && rule.network == Some(Network::host(service.ip()))
                 && rule.ports.map_or(any_port, |ports| ports.contains(service.port()))
         };
@@ -162,11 +195,10 @@ fn rule_of(entry: Allow) -> Rule {
 fn place_of(rule: &Rule) -> String {
     let suffix = if rule.protocol == Protocol::Udp { "/udp" } else { "" };
     let host = rule.network.filter(Network::is_host);
+    let is_bare = rule.options.is_empty() && rule.source.is_anyone();
     match (host, rule.network, rule.ports) {
-        (None, None, Some(ports)) if rule.options.is_empty() => format!("{ports}{suffix}"),
-        (Some(host), _, Some(ports))
-            if rule.options.is_empty() && ports.first() == ports.last() =>
-        {
+        (None, None, Some(ports)) if is_bare => format!("{ports}{suffix}"),
+        (Some(host), _, Some(ports)) if is_bare && ports.first() == ports.last() => {
             format!("{}{suffix}", SocketAddr::new(host.address(), ports.first()))
         }
         _ => rule.to_string(),

@@ -46,6 +46,8 @@ pub(crate) enum Timer {
     Listeners,
     /// Redirectors have had their time to look for listeners.
     Look,
+    /// Relays have waited for what the rate of their peer allows.
+    Rates,
     /// Flows of peers have waited for what they wait for.
     Waiting,
     /// Launchers have had their time to take note of a connection.
@@ -122,6 +124,7 @@ impl Stack {
             Timer::Quiet(id) => base.on_quiet_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
             Timer::Look => self.services.answer_looked(base, &mut self.relays),
+            Timer::Rates => self.relays.on_rates_timer(&mut base.core),
             Timer::Waiting => self.services.on_waiting_timer(base, &mut self.relays),
             Timer::Delayed => self.services.give_up_delayed(base),
             Timer::AcceptControl => base.core.accept_control(),

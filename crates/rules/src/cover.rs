@@ -7,7 +7,7 @@ use crate::rule::Rule;
 /// Whether every address and port that `rule` matches is matched by one of `earlier`.
 pub(crate) fn is_covered(rule: &Rule, earlier: &[&Rule]) -> bool {
     let earlier: Vec<&Rule> =
-        earlier.iter().copied().filter(|other| other.protocol == rule.protocol).collect();
+        earlier.iter().copied().filter(|other| is_as_wide(other, rule)).collect();
     let ports = rule.ports.unwrap_or(Ports::ALL);
     // Between two neighbouring bounds of port ranges the same rules match.
     let mut starts: Vec<u16> =
@@ -19,6 +19,11 @@ pub(crate) fn is_covered(rule: &Rule, earlier: &[&Rule]) -> bool {
             earlier.iter().copied().filter(there).flat_map(networks).collect();
         networks(rule).iter().all(|network| is_inside(network, &earlier))
     })
+}
+
+/// Whether it is about the protocol and the peers of the rule, at least.
+fn is_as_wide(other: &Rule, rule: &Rule) -> bool {
+    other.protocol == rule.protocol && other.source.covers(&rule.source)
 }
 
 /// The ports within `ports` at which `rule` begins or ceases to match.
@@ -71,6 +76,19 @@ mod tests {
         assert!(covered("remote disable host 10.0.0.1", &ports));
         let gap = ["remote disable ports 1-99", "remote disable ports 101-65535"];
         assert!(!covered("remote disable host 10.0.0.1", &gap));
+    }
+
+    #[test]
+    fn a_rule_covers_those_for_its_own_peers() {
+        let (all, alice) = ("local enable port 22", "local enable ports 20-30 peer=alice");
+        assert!(covered("local enable port 22 peer=alice", &[all]));
+        assert!(covered("local enable port 22 peer=alice from=10.1.0.0/16", &[alice]));
+        assert!(!covered("local enable port 22 peer=bob", &[alice]));
+        assert!(!covered(all, &[alice]));
+        assert!(!covered("local enable port 22", &["local enable port 22 from=0.0.0.0/0"]));
+        let wide = "local enable port 22 from=10.0.0.0/8";
+        assert!(covered("local enable port 22 from=10.1.0.0/16", &[wide]));
+        assert!(!covered("local enable port 22 from=11.0.0.0/16", &[wide]));
     }
 
     #[test]

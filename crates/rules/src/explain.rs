@@ -7,9 +7,9 @@ use std::fmt;
 
 /// What would happen to a connection, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Explanation {
+pub struct Explanation<'a> {
     /// What was asked.
-    pub query: Query,
+    pub query: Query<'a>,
     /// The default policy that holds for it.
     pub default: Policy,
     /// Whether it is carried.
@@ -38,10 +38,16 @@ pub struct Step {
 impl Table {
     /// Looks a connection up and tells each step.
     #[must_use]
-    pub fn explain(&self, query: Query) -> Explanation {
+    pub fn explain<'a>(&self, query: Query<'a>) -> Explanation<'a> {
         let decision = self.decide(query);
         let default = self.effective_default(query.chain, query.protocol);
-        let mut steps = self.steps(query, default.opposite());
+        let mut steps = match default {
+            Policy::Disable => steps(self.exclusions(query.chain), query),
+            Policy::Enable => Vec::new(),
+        };
+        if steps.last().is_none_or(|step| step.mismatch.is_some()) {
+            steps.extend(self.steps(query, default.opposite()));
+        }
         if decision.policy == Policy::Enable && default == Policy::Enable {
             steps.extend(self.steps(query, Policy::Enable));
         }
@@ -58,24 +64,27 @@ impl Table {
     }
 
     /// The rules of a list up to and with the one that matches.
-    fn steps(&self, query: Query, policy: Policy) -> Vec<Step> {
-        let mut steps = Vec::new();
-        for (place, rule) in self.list(query.chain, policy) {
-            let step = step(place, rule, query);
-            let decided = step.mismatch.is_none();
-            steps.push(step);
-            if decided {
-                break;
-            }
-        }
-        steps
+    fn steps(&self, query: Query<'_>, policy: Policy) -> Vec<Step> {
+        steps(self.list(query.chain, policy), query)
     }
 }
 
-fn step(place: Place, rule: &Rule, query: Query) -> Step {
-    let (address, port) = (query.address.ip(), query.address.port());
-    let mismatch = match rule.mismatch(query.protocol, address, port) {
-        Some("other address") if address.is_unspecified() => {
+fn steps<'a>(rules: impl Iterator<Item = (Place, &'a Rule)>, query: Query<'_>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (place, rule) in rules {
+        let step = step(place, rule, query);
+        let decided = step.mismatch.is_none();
+        steps.push(step);
+        if decided {
+            break;
+        }
+    }
+    steps
+}
+
+fn step(place: Place, rule: &Rule, query: Query<'_>) -> Step {
+    let mismatch = match rule.mismatch(&query) {
+        Some("other address") if query.address.ip().is_unspecified() => {
             Some("names an address: tried again for each connection")
         }
         other => other,
@@ -85,11 +94,17 @@ fn step(place: Place, rule: &Rule, query: Query) -> Step {
 
 impl Table {
     /// What else is to be said about a query.
-    fn notes(&self, query: Query, policy: Policy) -> Vec<String> {
+    fn notes(&self, query: Query<'_>, policy: Policy) -> Vec<String> {
         let mut notes = notes(query, policy);
         let differs = query.chain == Chain::Local
             && query.protocol == Protocol::Tcp
-            && self.decide_listener(query.address).policy != policy;
+            && self.decide_listener(query.address, query.client).policy != policy;
+        if query.chain == Chain::Local && query.client.is_none() && self.names_clients() {
+            notes.push("to ask for a peer that rules name: --from, --key, --peer".to_owned());
+        }
+        if query.chain == Chain::Local && self.names_keys() {
+            notes.push("a peer has a key only where its association is encrypted".to_owned());
+        }
         if differs && !query.address.ip().is_loopback() {
             notes.push(
                 "a program that listens there under `manypath run` is open to peers".to_owned(),
@@ -99,7 +114,7 @@ impl Table {
     }
 }
 
-fn notes(query: Query, policy: Policy) -> Vec<String> {
+fn notes(query: Query<'_>, policy: Policy) -> Vec<String> {
     let address = query.address.ip().to_canonical();
     let mut notes = Vec::new();
     if query.chain == Chain::Remote && address.is_loopback() {
@@ -138,7 +153,7 @@ fn notes(query: Query, policy: Policy) -> Vec<String> {
     notes
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let query = self.query;
         let what = match query.chain {

@@ -48,7 +48,10 @@ impl Table {
 
     fn useless(&self, index: usize, rule: &Rule) -> Option<String> {
         self.unconsulted(rule).or_else(|| {
-            let earlier = self.earlier(index, rule);
+            let mut earlier = self.earlier(index, rule);
+            if self.is_exclusion(rule) {
+                earlier.retain(|other| self.is_exclusion(other));
+            }
             is_covered(rule, &earlier).then(|| {
                 "never matches: rules before it match everything that it matches".to_owned()
             })
@@ -58,7 +61,8 @@ impl Table {
     /// Why the rule's list is not searched, if it is not.
     fn unconsulted(&self, rule: &Rule) -> Option<String> {
         let default = self.effective_default(rule.chain, rule.protocol);
-        if default != rule.policy || self.closes_listeners(rule) {
+        let consulted = self.closes_listeners(rule) || self.is_exclusion(rule);
+        if default != rule.policy || consulted {
             return None;
         }
         match (rule.policy, rule.protocol) {
@@ -77,6 +81,12 @@ impl Table {
             }
             (Policy::Enable, _) => None,
         }
+    }
+
+    /// Whether it closes to the peers that it names what other rules open.
+    fn is_exclusion(&self, rule: &Rule) -> bool {
+        let default = self.effective_default(rule.chain, rule.protocol);
+        (default, rule.policy) == (Policy::Disable, Policy::Disable) && !rule.source.is_anyone()
     }
 
     /// Without a default for local services, those that `manypath run` has started are open.
@@ -117,6 +127,16 @@ mod tests {
     fn a_rule_that_closes_listeners_of_programs_has_an_effect() {
         assert!(findings("local disable port 25\n").is_empty());
         assert_eq!(findings("local disable udp port 53\n").len(), 1);
+    }
+
+    #[test]
+    fn a_rule_that_closes_services_to_a_peer_has_an_effect() {
+        let text = "default local disable\nlocal enable port 25\nlocal disable port 25 peer=bob\n";
+        assert!(findings(text).is_empty());
+        assert!(findings("local disable udp port 53 from=192.0.2.0/24\n").is_empty());
+        let twice =
+            "default local disable\nlocal disable peer=bob\nlocal disable port 25 peer=bob\n";
+        assert_eq!(findings(twice).len(), 1);
     }
 
     #[test]

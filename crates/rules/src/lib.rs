@@ -40,6 +40,7 @@ pub mod paths;
 mod ports;
 mod rule;
 mod shimrules;
+mod source;
 mod table;
 mod via;
 
@@ -59,5 +60,6 @@ pub use options::{Class, Encrypt, Form, Options, Profile, StepAside};
 pub use ports::Ports;
 pub use rule::{Chain, Policy, Protocol, Rule};
 pub use shimrules::{Command as ShimrulesCommand, USAGE as SHIMRULES_USAGE};
+pub use source::{Client, Identity, Source};
 pub use table::{Decider, Decision, Place, Query, Table};
 pub use via::{RelayHost, Via};

@@ -1,6 +1,7 @@
 //! How a connection that a rule enables is carried.
 
 use crate::error::RuleError;
+use crate::paths::{rate_text, read_rate};
 use crate::via::Via;
 use serde::Serialize;
 use std::fmt;
@@ -36,6 +37,11 @@ pub struct Options {
     pub encrypt: Option<Encrypt>,
     /// By which relays it goes.
     pub via: Option<Via>,
+    /// How many connections a peer may have at a time.
+    pub connections: Option<u32>,
+    /// Bytes per second that a peer's connections may move together, in both directions.
+    #[serde(rename = "rate_bytes_per_s")]
+    pub rate: Option<u64>,
 }
 
 /// Whether associations are encrypted and their ends authenticated.
@@ -96,8 +102,10 @@ pub enum Profile {
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
     redundant=on|off, step-aside=auto|never, unproven=on|off, encrypt=off|opportunistic|require, \
-    via=HOST[:PORT],...|off";
+    via=HOST[:PORT],...|off, connections=N, rate=RATE";
 const MAX_WEIGHT: u16 = 1000;
+/// As many as an association can carry.
+const MAX_CONNECTIONS: u32 = 16_384;
 const MAX_LIFETIME_MS: u32 = 60_000;
 
 impl Form {
@@ -194,6 +202,8 @@ impl Options {
             "unproven" => self.unproven.replace(switch(key, value)?).is_some(),
             "encrypt" => self.encrypt.replace(encrypt(value)?).is_some(),
             "via" => self.via.replace(value.parse()?).is_some(),
+            "connections" => self.connections.replace(connections(value)?).is_some(),
+            "rate" => self.rate.replace(rate(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -219,6 +229,8 @@ impl Options {
             ("unproven", self.unproven.map(switch)),
             ("encrypt", self.encrypt.map(|encrypt| encrypt.name().to_owned())),
             ("via", self.via.map(|via| via.to_string())),
+            ("connections", self.connections.map(|most| most.to_string())),
+            ("rate", self.rate.map(rate_text)),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
@@ -262,6 +274,17 @@ fn encrypt(value: &str) -> Result<Encrypt, RuleError> {
     let known = Encrypt::ALL.into_iter().find(|encrypt| encrypt.name() == value);
     let allowed = "off, opportunistic or require";
     known.ok_or_else(|| RuleError::unknown("value of encrypt", value, allowed))
+}
+
+fn connections(value: &str) -> Result<u32, RuleError> {
+    let most = value.parse().ok().filter(|most| (1..=MAX_CONNECTIONS).contains(most));
+    let allowed = format!("a number from 1 to {MAX_CONNECTIONS}");
+    most.ok_or_else(|| RuleError::unknown("value of connections", value, &allowed))
+}
+
+fn rate(value: &str) -> Result<u64, RuleError> {
+    let allowed = "a rate such as 500kbit, 5mbit or 1gbit";
+    read_rate(value).ok_or_else(|| RuleError::unknown("rate", value, allowed))
 }
 
 /// Milliseconds; a number with its unit, so that nobody has to guess it.

@@ -9,11 +9,12 @@ use crate::network::Network;
 use crate::options::{Encrypt, Form, Options, StepAside};
 use crate::ports::Ports;
 use crate::rule::{Chain, Policy, Protocol, Rule};
+use crate::source::Source;
 use std::str::FromStr;
 
 /// What may follow chain and policy.
-pub(crate) const WORDS: &str =
-    "tcp, udp, any, host ADDRESS, net ADDRESS/PREFIX, port N, ports N-M, then KEY=VALUE";
+pub(crate) const WORDS: &str = "tcp, udp, any, host ADDRESS, net ADDRESS/PREFIX, port N, ports N-M, \
+     from=ADDRESS/PREFIX, key=SHA256:..., peer=NAME, then KEY=VALUE";
 
 impl FromStr for Chain {
     type Err = RuleError;
@@ -68,8 +69,9 @@ impl Rule {
     /// A rule that matches every TCP connection of a chain.
     #[must_use]
     pub fn open(chain: Chain, policy: Policy) -> Self {
-        let options = Options::default();
-        Self { chain, policy, protocol: Protocol::Tcp, network: None, ports: None, options }
+        let (options, source) = Default::default();
+        let (protocol, network, ports) = (Protocol::Tcp, None, None);
+        Self { chain, policy, protocol, network, ports, source, options }
     }
 
     fn take<'a>(
@@ -97,6 +99,7 @@ impl Rule {
                 self.ports = Some(ports(word, need(rest.next(), "a number after port")?)?);
                 said.ports(word)
             }
+            _ if self.source.set(word)? => Ok(()),
             _ => self.options.set(word),
         }
     }
@@ -126,6 +129,8 @@ impl Rule {
         if self.chain == Chain::Local && options.unproven.is_some() {
             return Err(RuleError::new("unproven is for connections made here: remote rules"));
         }
+        check_source(self.chain, &self.source, options)?;
+        check_limits(self.chain, options)?;
         check_step_aside(self.chain, options)?;
         check_encrypt(self.chain, options)?;
         check_via(self.chain, options)?;
@@ -165,10 +170,35 @@ fn check_step_aside(chain: Chain, options: &Options) -> Result<(), RuleError> {
     Err(RuleError::new(why))
 }
 
-/// Whoever begins an association decides.
+/// Peers ask for services of this host, and native ones have no keys.
+fn check_source(chain: Chain, source: &Source, options: &Options) -> Result<(), RuleError> {
+    let why = match source {
+        _ if chain == Chain::Remote && !source.is_anyone() => {
+            "from, key and peer are for peers that ask for services: local rules"
+        }
+        Source { identity: Some(_), .. } if options.form == Some(Form::Direct) => {
+            "native SCTP programs have no keys: form=direct goes with neither key nor peer"
+        }
+        _ => return Ok(()),
+    };
+    Err(RuleError::new(why))
+}
+
+/// What peers may have of services.
+fn check_limits(chain: Chain, options: &Options) -> Result<(), RuleError> {
+    let limits = options.connections.is_some() || options.rate.is_some();
+    match chain == Chain::Remote && limits {
+        true => Err(RuleError::new("connections and rate limit peers: write them in local rules")),
+        false => Ok(()),
+    }
+}
+
+/// Whoever begins an association decides; the other end can only insist.
 fn check_encrypt(chain: Chain, options: &Options) -> Result<(), RuleError> {
     let why = match options.encrypt {
-        Some(_) if chain == Chain::Local => "encrypt is for connections made here: remote rules",
+        Some(Encrypt::Off | Encrypt::Opportunistic) if chain == Chain::Local => {
+            "peers decide whether they encrypt: local rules have encrypt=require alone"
+        }
         Some(Encrypt::Opportunistic | Encrypt::Require) if options.form == Some(Form::Direct) => {
             "native SCTP programs do not encrypt: form=direct goes with encrypt=off alone"
         }

@@ -3,9 +3,10 @@
 use crate::network::Network;
 use crate::options::Options;
 use crate::ports::Ports;
+use crate::source::Source;
+use crate::table::Query;
 use serde::Serialize;
 use std::fmt;
-use std::net::IpAddr;
 
 /// The side of a connection that a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,31 +51,32 @@ pub struct Rule {
     pub network: Option<Network>,
     /// The ports it matches; all when absent.
     pub ports: Option<Ports>,
+    /// The peers it matches, of those that ask for services of this host.
+    pub source: Source,
     /// How what it enables is carried.
     pub options: Options,
 }
 
 impl Rule {
-    /// Whether an address and port match.
+    /// Whether it is about what is asked.
     #[must_use]
-    pub fn matches(&self, protocol: Protocol, address: IpAddr, port: u16) -> bool {
-        self.mismatch(protocol, address, port).is_none()
+    pub fn matches(&self, query: &Query<'_>) -> bool {
+        self.mismatch(query).is_none()
     }
 
-    /// Why an address and port do not match; absent when they do.
-    pub(crate) fn mismatch(
-        &self,
-        protocol: Protocol,
-        address: IpAddr,
-        port: u16,
-    ) -> Option<&'static str> {
-        if self.protocol != protocol {
+    /// Why it is not about what is asked; absent when it is.
+    pub(crate) fn mismatch(&self, query: &Query<'_>) -> Option<&'static str> {
+        let (address, port) = (query.address.ip(), query.address.port());
+        if self.protocol != query.protocol {
             return Some("other protocol");
         }
         if self.network.is_some_and(|network| !network.contains(address)) {
             return Some("other address");
         }
-        self.ports.is_some_and(|ports| !ports.contains(port)).then_some("other port")
+        if self.ports.is_some_and(|ports| !ports.contains(port)) {
+            return Some("other port");
+        }
+        self.source.mismatch(query.client)
     }
 }
 
@@ -122,6 +124,6 @@ impl fmt::Display for Rule {
             Some(ports) => write!(f, " ports {ports}")?,
             None => {}
         }
-        write!(f, "{}", self.options)
+        write!(f, "{}{}", self.source, self.options)
     }
 }

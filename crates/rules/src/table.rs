@@ -2,6 +2,7 @@
 
 use crate::options::Options;
 use crate::rule::{Chain, Policy, Protocol, Rule};
+use crate::source::Client;
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -16,7 +17,7 @@ pub struct Table {
 
 /// A connection that somebody asks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Query {
+pub struct Query<'a> {
     /// [`Chain::Remote`] for a connect, [`Chain::Local`] for a service.
     pub chain: Chain,
     /// The protocol.
@@ -24,6 +25,27 @@ pub struct Query {
     /// The destination of a connect; the address of a service. The unspecified address stands for
     /// a service on every address: rules that name one are then not about it.
     pub address: SocketAddr,
+    /// The peer that asks for the service. Without it, rules that name peers match nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<&'a Client>,
+}
+
+impl<'a> Query<'a> {
+    /// What becomes of a connect, or of datagrams, of this host.
+    #[must_use]
+    pub const fn remote(protocol: Protocol, address: SocketAddr) -> Self {
+        Self { chain: Chain::Remote, protocol, address, client: None }
+    }
+
+    /// What becomes of the wish of `client` to reach a service of this host.
+    #[must_use]
+    pub const fn local(
+        protocol: Protocol,
+        address: SocketAddr,
+        client: Option<&'a Client>,
+    ) -> Self {
+        Self { chain: Chain::Local, protocol, address, client }
+    }
 }
 
 /// Where a rule stands: its list and its number in it, from 1.
@@ -117,14 +139,14 @@ impl Table {
 
     /// What becomes of a connection: the first rule that matches decides.
     #[must_use]
-    pub fn decide(&self, query: Query) -> Decision<'_> {
+    pub fn decide(&self, query: Query<'_>) -> Decision<'_> {
         self.decide_from(self.effective_default(query.chain, query.protocol), query)
     }
 
     /// Whether connections to `destination` must not fall back to plain TCP.
     #[must_use]
     pub fn is_sctp_only(&self, destination: SocketAddr) -> bool {
-        let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
+        let query = Query::remote(Protocol::Tcp, destination);
         let options = self.decide(query).options;
         options.is_some_and(|(options, _)| options.is_sctp_only())
     }
@@ -132,8 +154,8 @@ impl Table {
     /// What becomes of a peer's wish to reach a listener of a program under `manypath run`: who
     /// starts a server so wants it reached, unless the table has a default for local services.
     #[must_use]
-    pub fn decide_listener(&self, service: SocketAddr) -> Decision<'_> {
-        let query = Query { chain: Chain::Local, protocol: Protocol::Tcp, address: service };
+    pub fn decide_listener(&self, service: SocketAddr, client: Option<&Client>) -> Decision<'_> {
+        let query = Query::local(Protocol::Tcp, service, client);
         self.decide_from(self.listener_default(), query)
     }
 
@@ -143,8 +165,12 @@ impl Table {
         self.local.unwrap_or(Policy::Enable)
     }
 
-    fn decide_from(&self, default: Policy, query: Query) -> Decision<'_> {
-        let decided = self.first_match(query, default.opposite());
+    fn decide_from(&self, default: Policy, query: Query<'_>) -> Decision<'_> {
+        let decided = match default {
+            Policy::Disable => self.exclusion(query),
+            Policy::Enable => None,
+        };
+        let decided = decided.or_else(|| self.first_match(query, default.opposite()));
         let (policy, decider) = match decided {
             Some((place, _)) => (place.policy, Decider::Rule(place)),
             None => (default, Decider::Default),
@@ -160,9 +186,39 @@ impl Table {
     }
 
     fn first_match(&self, query: Query, policy: Policy) -> Option<(Place, &Rule)> {
-        let (address, port) = (query.address.ip(), query.address.port());
-        let mut list = self.list(query.chain, policy);
-        list.find(|(_, rule)| rule.matches(query.protocol, address, port))
+        self.list(query.chain, policy).find(|(_, rule)| rule.matches(&query))
+    }
+
+    /// The disable rule that names this peer, if one does: it holds whatever the default is.
+    fn exclusion(&self, query: Query<'_>) -> Option<(Place, &Rule)> {
+        self.exclusions(query.chain).find(|(_, rule)| rule.matches(&query))
+    }
+
+    /// Disable rules that name peers.
+    pub(crate) fn exclusions(&self, chain: Chain) -> impl Iterator<Item = (Place, &Rule)> {
+        self.list(chain, Policy::Disable).filter(|(_, rule)| !rule.source.is_anyone())
+    }
+
+    /// Whether a disable rule names the peer that asks.
+    #[must_use]
+    pub fn excludes(&self, query: Query<'_>) -> bool {
+        self.exclusion(query).is_some()
+    }
+
+    /// Whether some rule is about peers that are known by their keys.
+    #[must_use]
+    pub fn names_keys(&self) -> bool {
+        let names = |rule: &Rule| {
+            rule.source.identity.is_some()
+                || rule.chain == Chain::Local && rule.options.encrypt.is_some()
+        };
+        self.rules.iter().any(names)
+    }
+
+    /// Whether some rule is about who the peer of a service is, or limits what one may have.
+    #[must_use]
+    pub fn names_clients(&self) -> bool {
+        self.names_keys() || self.rules.iter().any(|rule| !rule.source.is_anyone())
     }
 }
 
@@ -183,7 +239,7 @@ mod tests {
 
     fn listener(text: &str, service: &str) -> Policy {
         let table = Document::parse(text).unwrap().table();
-        table.decide_listener(service.parse().unwrap()).policy
+        table.decide_listener(service.parse().unwrap(), None).policy
     }
 
     #[test]

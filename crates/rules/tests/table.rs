@@ -1,20 +1,20 @@
 //! Lookups: first match, defaults, options, and the words that explain them.
 
-use manypath_rules::{Chain, Decider, Document, Policy, Protocol, Query, Table};
+use manypath_rules::{Chain, Client, Decider, Document, Policy, Protocol, Query, Table};
 
 fn table(text: &str) -> Table {
     Document::parse(text).unwrap().table()
 }
 
-fn query(chain: Chain, protocol: Protocol, address: &str) -> Query {
-    Query { chain, protocol, address: address.parse().unwrap() }
+fn query(chain: Chain, protocol: Protocol, address: &str) -> Query<'static> {
+    Query { chain, protocol, address: address.parse().unwrap(), client: None }
 }
 
-fn connect(address: &str) -> Query {
+fn connect(address: &str) -> Query<'static> {
     query(Chain::Remote, Protocol::Tcp, address)
 }
 
-fn service(address: &str) -> Query {
+fn service(address: &str) -> Query<'static> {
     query(Chain::Local, Protocol::Tcp, address)
 }
 
@@ -100,4 +100,35 @@ fn an_explanation_is_json_too() {
     assert_eq!(json["decider"], "default");
     assert_eq!(json["options"], "sctp-only=on");
     assert_eq!(json["steps"][0]["place"]["number"], 1);
+}
+
+#[test]
+fn a_rule_that_names_peers_is_about_them_alone_and_one_that_disables_holds_against_any() {
+    let client = |address: &str, name: Option<&str>| Client {
+        addresses: vec![address.parse().unwrap()],
+        key: name.map(|name| format!("SHA256:{name}")),
+        name: name.map(str::to_owned),
+    };
+    let text = "local enable port 22 peer=alice\nlocal enable port 80\n\
+                local disable port 80 from=192.0.2.0/24\nlocal enable udp port 53 peer=alice\n";
+    let table = Document::parse(text).unwrap().table();
+    let ask = |port: u16, client: Option<&Client>| {
+        let address = format!("10.0.0.1:{port}").parse().unwrap();
+        let query = Query { client, ..Query::local(Protocol::Tcp, address, None) };
+        let decision = table.decide(query);
+        assert_eq!(decision.policy, table.explain(query).policy);
+        (decision.policy, table.explain(query).steps.len())
+    };
+    let (alice, bob) = (client("192.0.2.1", Some("alice")), client("10.0.0.9", Some("bob")));
+    let nobody = client("10.0.0.9", None);
+    assert_eq!(ask(22, Some(&alice)).0, Policy::Enable);
+    for other in [Some(&bob), Some(&nobody), None] {
+        assert_eq!(ask(22, other).0, Policy::Disable);
+        assert_eq!(ask(80, other).0, Policy::Enable);
+    }
+    assert_eq!(ask(80, Some(&alice)), (Policy::Disable, 1), "her address is closed");
+    let asked = Query::local(Protocol::Tcp, "10.0.0.1:22".parse().unwrap(), None);
+    let told = table.explain(asked).to_string();
+    assert!(told.contains("names peers: tried again for each connection"), "{told}");
+    assert!(told.contains("--from, --key, --peer"), "{told}");
 }

@@ -92,10 +92,39 @@ fn a_rule_says_what_is_encrypted_and_what_must_be_never_falls_back() {
             assert_eq!(rule.options.is_sctp_only(), encrypt == Encrypt::Require);
         }
     }
-    assert!(error("local enable encrypt=require").contains("remote rules"));
+    assert_eq!(rule("local enable encrypt=require").options.encrypt, Some(Encrypt::Require));
+    assert!(error("local enable encrypt=off").contains("encrypt=require alone"));
     assert!(error("remote enable form=direct encrypt=require").contains("native SCTP programs"));
     assert!(error("remote enable step-aside=auto encrypt=require").contains("encrypt=require"));
     assert!(error("remote enable encrypt=on").contains("off, opportunistic or require"));
+}
+
+#[test]
+fn a_local_rule_says_which_peers_it_is_about_and_what_one_may_have() {
+    let key = "SHA256:uNiVztksCsDhcc0u9e8BrwAAAAAAAAAAAAAAAAAAAAA";
+    for words in [
+        format!("local enable port 22 from=10.1.0.0/16 key={key} encrypt=require connections=3"),
+        "local disable udp from=192.0.2.1 peer=alice's-notebook".to_owned(),
+        "local enable class=interactive connections=16384 rate=5mbit".to_owned(),
+    ] {
+        assert_eq!(rule(&words).to_string(), words);
+    }
+    for wrong in ["SHA256:", "SHA256:short", &key[..key.len() - 1], &key.replace("SHA256:", "")] {
+        assert!(error(&format!("local enable key={wrong}")).contains("a fingerprint"), "{wrong}");
+    }
+    // Bits behind the last byte.
+    assert!(error(&format!("local enable key={}B", &key[..key.len() - 1])).contains("fingerprint"));
+    assert!(error("local enable peer=").contains("--authorized"));
+    assert!(error("local enable peer=a key=SHA256:").contains("a fingerprint"));
+    assert!(error("local enable peer=a peer=b").contains("already"));
+    assert!(error("remote enable peer=a").contains("local rules"));
+    assert!(error("remote enable from=10.0.0.0/8").contains("local rules"));
+    assert!(error("remote enable rate=5mbit").contains("local rules"));
+    assert!(error("local enable form=direct peer=a").contains("no keys"));
+    assert!(error("local enable udp port 53 connections=3").contains("udp knows only"));
+    assert!(error("local enable connections=0").contains("from 1 to 16384"));
+    assert!(error("local enable rate=5").contains("5mbit"));
+    assert!(error("local disable peer=a rate=5mbit").contains("no options"));
 }
 
 #[test]
@@ -250,7 +279,7 @@ proptest! {
         for (bits, port) in probes {
             for (chain, protocol) in [(Chain::Local, Protocol::Tcp), (Chain::Remote, Protocol::Udp)] {
                 let address = (IpAddr::from(bits.to_be_bytes()), port.max(1)).into();
-                let query = manypath_rules::Query { chain, protocol, address };
+                let query = manypath_rules::Query { chain, protocol, address, client: None };
                 if let manypath_rules::Decider::Rule(place) = table.decide(query).decider {
                     prop_assert!(!useless.contains(&place), "{place} of\n{text}");
                 }

@@ -33,7 +33,7 @@ impl OnlySctp {
     /// Whether the rules leave the destination to plain TCP.
     pub(crate) fn leaves_to_tcp(&mut self, destination: SocketAddr) -> bool {
         self.refresh();
-        let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
+        let query = Query::remote(Protocol::Tcp, destination);
         self.table.decide(query).policy == Policy::Disable
     }
 

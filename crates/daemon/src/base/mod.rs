@@ -178,8 +178,8 @@ impl Base {
         self.core.check_route(remote.ip())?;
         let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
         let (config, own) = (&self.core.config, (profile, encrypt));
-        let is_usual =
-            own == (config.profile, config.encrypt) && realm.is_none() && !self.keys.is_unkept();
+        let usual = (config.profile, self.core.encrypt_of_peers());
+        let is_usual = own == usual && realm.is_none() && !self.keys.is_unkept();
         let own = self.core.within(realm, parameters::with(config, profile, encrypt))?;
         let endpoint = self.core.driver.endpoint_mut();
         let connected = match is_usual {

@@ -26,7 +26,8 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
     }
     let (keys, core) = (&mut base.keys, &mut base.core);
     let relayed = core.config.via.is_some() || !core.rules.relays().is_empty();
-    let is_wanted = relayed || core.config.encrypt.max(core.rules.encrypt()) != Encrypt::Off;
+    let of_peers = core.encrypt_of_peers();
+    let is_wanted = relayed || of_peers.max(core.rules.encrypt()) != Encrypt::Off;
     if is_wanted && keys.trust_mut().is_none() {
         let lasting = core.config.encrypt != Encrypt::Require;
         let trust = Trust::load(core.config.keys.clone(), lasting);
@@ -41,11 +42,20 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
     for (id, rejection) in keys.distrusted() {
         reject(base, id, &rejection);
     }
-    let encrypt = base.core.config.encrypt;
-    let is_offered = !base.keys.is_unkept() || encrypt == Encrypt::Require;
-    let offered = parameters::key_management(if is_offered { encrypt } else { Encrypt::Off });
+    warn_of_unknown_names(base);
+    let is_offered = !base.keys.is_unkept() || base.core.config.encrypt == Encrypt::Require;
+    let offered = parameters::key_management(if is_offered { of_peers } else { Encrypt::Off });
     base.core.driver.endpoint_mut().configure(|it| it.key_management = offered);
     Ok(())
+}
+
+/// Rules know peers by names that nobody has.
+fn warn_of_unknown_names(base: &Base) {
+    let named = base.core.rules.sources().filter(|source| source.identity.is_some());
+    for source in named.filter(|source| !base.keys.may_take(source)) {
+        warn!(target: log::STACK,
+            "nobody in the file of --authorized is the peer of the rule with{source}");
+    }
 }
 
 /// How an association can be encrypted that is to be so: a host without keys encrypts nothing.

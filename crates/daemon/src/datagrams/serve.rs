@@ -12,7 +12,7 @@ use crate::log;
 use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::{DatagramFlow, Refusal};
-use manypath_rules::{Options, Protocol};
+use manypath_rules::{Options, Protocol, Query};
 use socket2::{Domain, Protocol as IpProtocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -47,6 +47,8 @@ impl Datagrams {
                     | Denied::ForeignAddress
                     | Denied::NotListed
                     | Denied::NotCovered
+                    | Denied::NotEncrypted
+                    | Denied::TooMany
                     | Denied::Form => (Refusal::NotAllowed, "datagrams_denied"),
                 };
                 refuse_datagrams(base, id, flow, refusal, counter);
@@ -67,10 +69,11 @@ impl Datagrams {
             return Err(Denied::NotListed);
         }
         let service = services.resolve_local_service(base, id, Protocol::Udp, destination)?;
-        let locals = base.core.reachable_locals(id, Protocol::Udp, service);
+        let who = base.client(id);
+        let query = Query::local(Protocol::Udp, service, Some(&who));
+        let locals = base.core.reachable_locals(id, query);
         let loopback = base.core.config.loopback_paths;
-        let (service, options) =
-            allow::admit(Protocol::Udp, service, &locals, &base.core.rules, loopback)?;
+        let (service, options) = allow::admit(query, &locals, &base.core.rules, loopback)?;
         let client =
             base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
         Ok(((service, client), options))

@@ -24,6 +24,7 @@ use manypath_control::status::{EncryptionStatus, IdentityStatus};
 use manypath_engine::protection::KEY_MANAGEMENT;
 use manypath_engine::{AssociationId, Endpoint, Instant, Message};
 use manypath_keys::{Failure, KeyManagement, PublicKey, Step};
+use manypath_rules::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -123,10 +124,20 @@ impl Keys {
         self.trust.as_ref()?.authorized_name(&self.peer_of(id)?)
     }
 
+    /// Whether some peer that is taken can be that of a rule, wherever it is.
+    pub(crate) fn may_take(&self, source: &Source) -> bool {
+        let anywhere = Source { network: None, ..source.clone() };
+        self.trust.as_ref().is_some_and(|trust| trust.may_take(&anywhere))
+    }
+
+    /// The fingerprint of its peer's key, if it is protected.
+    pub(crate) fn fingerprint_of(&self, id: AssociationId) -> Option<String> {
+        self.peer_of(id).map(|key| trust::name(&key))
+    }
+
     /// Who its peer is, for people: its name, else the fingerprint of its key. `None` if it is not encrypted.
     pub(crate) fn who(&self, id: AssociationId) -> Option<String> {
-        let key = self.peer_of(id)?;
-        Some(self.name_of(id).map_or_else(|| trust::name(&key), str::to_owned))
+        self.name_of(id).map(str::to_owned).or_else(|| self.fingerprint_of(id))
     }
 
     /// Whether connections to `addr`, where the peer of an association has proved to be, may use it: another address of

@@ -5,7 +5,8 @@ use super::writer::{Contact, Writer};
 use crate::keeper::Keeper;
 use crate::log;
 use manypath_control::status::IdentityStatus;
-use manypath_keys::{Identity, KeyLogFile, PublicKey};
+use manypath_keys::{Identity as OwnIdentity, KeyLogFile, PublicKey};
+use manypath_rules::{Client, Identity, Source};
 use manypath_trust::{
     AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TrustStore, Verdict,
 };
@@ -105,7 +106,7 @@ pub(crate) struct Trust {
     files: Option<KeyFiles>,
     /// Why the files of the user are not used.
     unkept: Option<String>,
-    identity: Identity,
+    identity: OwnIdentity,
     store: TrustStore,
     authorized: Option<AuthorizedPeers>,
     /// Begun with the first thing to write.
@@ -137,8 +138,8 @@ impl Trust {
     /// # Errors
     /// When no key can be made.
     pub(crate) fn generate(unkept: Option<String>) -> io::Result<Self> {
-        let private = Identity::generate().map_err(io::Error::other)?;
-        let identity = Identity::from_private(&private).map_err(io::Error::other)?;
+        let private = OwnIdentity::generate().map_err(io::Error::other)?;
+        let identity = OwnIdentity::from_private(&private).map_err(io::Error::other)?;
         let (store, authorized) = Default::default();
         let key_log = open_key_log().unwrap_or_else(|error| {
             warn!(target: log::STACK, "no keys are written: {error}");
@@ -184,7 +185,7 @@ impl Trust {
         (self.store, self.authorized) = peers;
     }
 
-    pub(crate) const fn identity(&self) -> &Identity {
+    pub(crate) const fn identity(&self) -> &OwnIdentity {
         &self.identity
     }
 
@@ -220,6 +221,19 @@ impl Trust {
     /// The name of an authorized peer, if it has one.
     pub(super) fn authorized_name(&self, key: &PublicKey) -> Option<&str> {
         self.authorized.as_ref()?.allows(key).filter(|name| !name.is_empty())
+    }
+
+    /// Whether a peer that may begin associations can be that of a rule.
+    pub(super) fn may_take(&self, wanted: &Source) -> bool {
+        let Some(authorized) = &self.authorized else {
+            return !matches!(wanted.identity, Some(Identity::Peer(_)));
+        };
+        let client = |(key, known): (PublicKey, &str)| Client {
+            key: Some(name(&key)),
+            name: Some(known.to_owned()),
+            ..Client::default()
+        };
+        authorized.peers().into_iter().any(|peer| wanted.admits(Some(&client(peer))))
     }
 
     /// The peer at this address, of which nothing may be known, has this key. False if that cannot be kept.

@@ -1,6 +1,7 @@
 //! Connections that are being carried: between local sockets and flows, or plain TCP.
 
 mod connection;
+mod rates;
 mod relay;
 mod socket_options;
 mod tcp_relay;
@@ -13,13 +14,16 @@ pub(crate) use traffic::Moved;
 
 use crate::association::{FlowUse, RelayId};
 use crate::base::Base;
+use crate::core::Core;
 use crate::gateway::Totals;
 use crate::services::Services;
+use crate::timers::Timer;
 use connection::Connection;
 use manypath_control::Way;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 use mio::event::Event;
+use rates::Rates;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -47,13 +51,14 @@ pub(crate) struct Relays {
     budget: u64,
     /// What connections that have ended have moved.
     totals: Totals,
+    rates: Rates,
 }
 
 impl Default for Relays {
     fn default() -> Self {
         let (sctp, tcp, connections, ready, unfinished, totals) = Default::default();
-        let (next, budget) = (RelayId(0), 0);
-        Self { sctp, tcp, connections, ready, unfinished, next, budget, totals }
+        let (next, budget, rates) = (RelayId(0), 0, Rates::default());
+        Self { sctp, tcp, connections, ready, unfinished, next, budget, totals, rates }
     }
 }
 
@@ -141,6 +146,8 @@ impl Relays {
         if self.sctp.len() >= MANY_RELAYS {
             relay.socket.keep_little();
         }
+        let (now, peer) = (base.core.now, || base.peer_id(relay.association));
+        relay.share = relay.options.rate.map(|rate| self.rates.join(now, peer(), rate));
         self.sctp.insert(id, relay);
         base.core.count("relays_started");
         self.ready.insert(id);
@@ -203,20 +210,52 @@ impl Relays {
         id: RelayId,
     ) -> Option<Progress> {
         let relay = self.sctp.get_mut(&id)?;
+        let (now, before) = (base.core.now, relay.moved());
+        let allowed = |share| self.rates.allowance(now, share, id);
+        let most = match relay.share.as_mut().map_or(Ok(u64::MAX), allowed) {
+            Ok(most) => usize::try_from(most).unwrap_or(usize::MAX),
+            Err(due) => {
+                due.into_iter().for_each(|at| base.core.timers.set(at, Timer::Rates));
+                return Some(Progress::Waiting);
+            }
+        };
         base.touch(relay.association);
-        let now = base.core.now;
         let association = base.get_mut(&relay.association);
         let flows = association.map(|association| {
             association.mux.advance_time(now);
             &mut association.mux
         });
-        Some(relay.service(flows, scratch))
+        let progress = relay.service(flows, most, scratch);
+        let moved = relay.moved() - before;
+        if let Some(share) = &mut relay.share {
+            self.rates.spend(share, moved);
+        }
+        Some(progress)
+    }
+
+    /// Relays may go on that have waited for the rate of their peer.
+    pub(crate) fn on_rates_timer(&mut self, core: &mut Core) {
+        let (grants, next) = self.rates.release(core.now);
+        for grant in grants {
+            let relay = self.sctp.get_mut(&grant.relay);
+            self.rates.give(&grant, relay.and_then(|relay| relay.share.as_mut()));
+            self.ready.insert(grant.relay);
+        }
+        next.into_iter().for_each(|at| core.timers.set(at, Timer::Rates));
+    }
+
+    fn remove_sctp(&mut self, id: RelayId) -> Option<Relay> {
+        let relay = self.sctp.remove(&id)?;
+        if let Some(share) = &relay.share {
+            self.rates.leave(share);
+        }
+        Some(relay)
     }
 
     /// Both directions have ended in good order.
     fn finish(&mut self, base: &mut Base, services: &mut Services, id: RelayId) {
         self.count_end(base, services, id, RelayEnd::Finished);
-        if let Some(relay) = self.sctp.remove(&id) {
+        if let Some(relay) = self.remove_sctp(id) {
             let (id, flow) = (relay.association, relay.flow);
             if let Some(FlowUse::Relay(_)) = base.flow_use(id, flow) {
                 base.set_flow_use(id, flow, FlowUse::Closing);
@@ -256,7 +295,7 @@ impl Relays {
         end: RelayEnd,
     ) {
         self.count_end(base, services, id, end);
-        if let Some(relay) = self.sctp.remove(&id) {
+        if let Some(relay) = self.remove_sctp(id) {
             relay.socket.reset(&base.core.registry);
         }
         if let Some(relay) = self.tcp.remove(&id) {

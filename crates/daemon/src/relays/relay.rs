@@ -4,6 +4,7 @@
 //! credit only for bytes that the socket has really taken: the two kernels' buffers and the flow's
 //! credit are all that can pile up.
 
+use crate::relays::rates::Share;
 use crate::relays::socket_options::Patience;
 use crate::socket::{Moved, Socket};
 use bytes::Bytes;
@@ -57,6 +58,8 @@ pub(crate) struct Relay {
     greeting: usize,
     /// What a rule says.
     pub(crate) options: Options,
+    /// Its part of the rate of its peer, if a rule says so.
+    pub(crate) share: Option<Share>,
     /// How long the program waits for a silent peer, if it has said so.
     pub(crate) patience: Option<Patience>,
     /// Whether one direction may end before the other.
@@ -83,6 +86,7 @@ impl Relay {
             pending: VecDeque::new(),
             greeting: 0,
             options: Options::default(),
+            share: None,
             patience: None,
             half_close: true,
             dropping: false,
@@ -134,17 +138,23 @@ impl Relay {
     }
 
     /// Moves what can be moved, as far as one turn goes. Without `flows` the association is gone, and
-    /// the flow with it.
-    pub(crate) fn service(&mut self, flows: Option<&mut Flows>, scratch: &mut [u8]) -> Progress {
+    /// the flow with it. At most `most` bytes go in each direction.
+    pub(crate) fn service(
+        &mut self,
+        flows: Option<&mut Flows>,
+        most: usize,
+        scratch: &mut [u8],
+    ) -> Progress {
+        let turn = TURN.min(most);
         if self.socket.is_broken() {
             return Progress::Broken;
         }
         let mut flows = flows.filter(|_| self.flow_open);
         let outward = match &mut flows {
-            Some(flows) => self.socket_to_flow(flows, scratch),
+            Some(flows) => self.socket_to_flow(flows, turn, scratch),
             None => self.socket_to_nowhere(scratch),
         };
-        let inward = self.flow_to_socket(&mut flows);
+        let inward = self.flow_to_socket(&mut flows, turn);
         if outward == Progress::Broken || inward == Progress::Broken {
             Progress::Broken
         } else if self.outward == Half::Ended && self.inward == Half::Ended {
@@ -156,8 +166,8 @@ impl Relay {
         }
     }
 
-    fn socket_to_flow(&mut self, mux: &mut Flows, scratch: &mut [u8]) -> Progress {
-        let mut left = TURN;
+    fn socket_to_flow(&mut self, mux: &mut Flows, turn: usize, scratch: &mut [u8]) -> Progress {
+        let mut left = turn;
         while self.outward == Half::Open && self.socket.is_readable() {
             let room = mux.writable(self.flow).min(scratch.len()).min(left);
             if room == 0 {
@@ -218,11 +228,11 @@ impl Relay {
         }
     }
 
-    fn flow_to_socket(&mut self, flows: &mut Option<&mut Flows>) -> Progress {
+    fn flow_to_socket(&mut self, flows: &mut Option<&mut Flows>, turn: usize) -> Progress {
         if self.dropping {
             return self.flow_to_nowhere(flows);
         }
-        let mut left = TURN;
+        let mut left = turn;
         loop {
             self.refill(flows);
             if self.pending.is_empty() || !self.socket.is_writable() {

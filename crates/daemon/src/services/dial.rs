@@ -18,7 +18,7 @@ use crate::socket::Socket;
 use crate::token::Source;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::{Form, Options, Protocol as Carried};
+use manypath_rules::{Form, Options, Protocol as Carried, Query};
 use mio::event::Event;
 use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
 use std::io;
@@ -109,22 +109,24 @@ impl Services {
         if self.listeners.concern(destination) {
             return self.on_incoming_to_listener(base, relays, incoming);
         }
-        let locals = base.core.reachable_locals(id, Carried::Tcp, destination);
+        let who = base.client(id);
+        let query = Query::local(Carried::Tcp, destination, Some(&who));
+        let locals = base.core.reachable_locals(id, query);
         let loopback = base.core.config.loopback_paths;
-        let admitted = allow::admit(Carried::Tcp, destination, &locals, &base.core.rules, loopback);
+        let admitted = allow::admit(query, &locals, &base.core.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
         let admitted = if base.core.config.door { Err(Denied::NotListed) } else { admitted };
         let admitted = admitted.and_then(|(service, options)| {
-            let open = is_form_open(base, id, &options);
-            let client =
-                base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
-            if open { Ok((client?, options)) } else { Err(Denied::Form) }
+            check_form(base, id, &options)?;
+            self.check_limit(base, relays, id, &options)?;
+            let client = base.core.verified_client(id, service, source);
+            Ok((client.ok_or(Denied::NoClientAddress)?, options))
         });
         match admitted {
             Ok((client, options)) => {
                 self.dial(base, relays, (id, flow), destination, client, options)
             }
-            Err(Denied::NotListed) if self.may_listen_later(base, destination) => {
+            Err(Denied::NotListed) if self.may_listen_later(base, destination, &who) => {
                 base.refuse(id, flow, Refusal::Busy, Denied::NotListed.counter());
             }
             Err(denied) => self.deny(base, incoming, denied),
@@ -140,10 +142,12 @@ impl Services {
             Denied::Unconfirmed | Denied::NoClientAddress => {
                 self.wait_for_paths(base, incoming, denied)
             }
+            Denied::TooMany => base.refuse(id, flow, Refusal::Busy, denied.counter()),
             Denied::NotReachable
             | Denied::ForeignAddress
             | Denied::NotListed
             | Denied::NotCovered
+            | Denied::NotEncrypted
             | Denied::Form => base.refuse(id, flow, Refusal::NotAllowed, denied.counter()),
         }
     }
@@ -272,9 +276,9 @@ impl Services {
 }
 
 /// Whether the service is open to the form that the peer has chosen.
-pub(crate) fn is_form_open(base: &Base, id: AssociationId, options: &Options) -> bool {
+pub(crate) fn check_form(base: &Base, id: AssociationId, options: &Options) -> Result<(), Denied> {
     let used = if base.is_direct(id) { Form::Direct } else { Form::Mux };
-    options.form.is_none_or(|form| form == used)
+    if options.form.is_none_or(|form| form == used) { Ok(()) } else { Err(Denied::Form) }
 }
 
 pub(crate) fn refuse_dial(

@@ -1,6 +1,7 @@
 //! The server side: what peers ask for, and the services of this host that serve it.
 
 mod dial;
+mod limits;
 mod listeners;
 mod translated;
 mod waiting;

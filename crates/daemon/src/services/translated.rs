@@ -7,12 +7,11 @@
 
 use crate::allow::{self, Denied};
 use crate::base::Base;
-use crate::core::Core;
 use crate::log;
 use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
-use manypath_rules::{Policy, Protocol};
+use manypath_rules::{Policy, Protocol, Query};
 use std::net::{IpAddr, SocketAddr};
 use tracing::debug;
 
@@ -32,16 +31,18 @@ impl Services {
     ) -> Result<SocketAddr, Denied> {
         let named = allow::canonical(named);
         if !is_outside(named.ip()) || base.core.locals.is_own(named.ip()) {
-            return base.core.check_named(id, protocol, named).map(|()| named);
+            return base.check_named(id, protocol, named).map(|()| named);
         }
         let mut locals = base.core.local_addresses(id);
         locals.retain(|local| local.is_ipv4() == named.is_ipv4());
         let all = locals.len();
         let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =
-            services.filter(|one| base.core.check_named(id, protocol, *one).is_ok()).collect();
+            services.filter(|one| base.check_named(id, protocol, *one).is_ok()).collect();
+        let client = base.client(id);
+        let query = |service| Query::local(protocol, service, Some(&client));
         let served =
-            services.iter().find(|service| self.is_served(base, protocol, **service)).copied();
+            services.iter().find(|service| self.is_served(base, query(**service))).copied();
         let is_settled = base.core.now >= super::waiting::settles_at(base, id);
         if served.is_none() && services.len() < all && !is_settled {
             return Err(Denied::Unconfirmed);
@@ -55,15 +56,17 @@ impl Services {
     }
 
     /// Whether peers may reach the service, and somebody listens there.
-    fn is_served(&mut self, base: &Base, protocol: Protocol, service: SocketAddr) -> bool {
-        let open = base.core.rules.service(protocol, service).0 == Policy::Enable;
-        match protocol {
+    fn is_served(&mut self, base: &Base, query: Query<'_>) -> bool {
+        let service = query.address;
+        let open = base.core.rules.service(query).0 == Policy::Enable;
+        match query.protocol {
             Protocol::Tcp => {
                 // One that listens in a cgroup may not have been announced yet.
                 let led = || {
                     self.listeners.concern(service) || !base.core.control.redirectors().is_empty()
                 };
-                let open = open || led() && base.core.rules.listener(service).0 == Policy::Enable;
+                let open = open
+                    || led() && base.core.rules.listener(service, query.client).0 == Policy::Enable;
                 let now = base.core.now;
                 let mut found = || self.listeners.table.matching_listeners(now, service);
                 open && found().is_some_and(|found| !found.is_empty())
@@ -86,7 +89,7 @@ pub(crate) fn is_translated(
         && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
 }
 
-impl Core {
+impl Base {
     /// Whether the peer may name an address of this host for a service.
     fn check_named(
         &self,
@@ -94,9 +97,11 @@ impl Core {
         protocol: Protocol,
         service: SocketAddr,
     ) -> Result<(), Denied> {
-        let loopback = self.config.loopback_paths;
-        allow::check_address(service.ip(), &self.local_addresses(id), loopback)?;
-        let reachable = self.reachable_locals(id, protocol, service);
+        let loopback = self.core.config.loopback_paths;
+        allow::check_address(service.ip(), &self.core.local_addresses(id), loopback)?;
+        let client = self.client(id);
+        let query = Query::local(protocol, service, Some(&client));
+        let reachable = self.core.reachable_locals(id, query);
         if reachable.contains(&service.ip()) { Ok(()) } else { Err(Denied::Unconfirmed) }
     }
 }

@@ -31,6 +31,10 @@ impl Folder {
         folder
     }
 
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     /// The files of a host.
     pub(crate) fn files(&self, host: &str) -> KeyFiles {
         let known_peers = KnownPeersFile::named(self.0.join(format!("{host}-known_peers")));
@@ -46,7 +50,7 @@ impl Drop for Folder {
     }
 }
 
-fn key_of(files: &KeyFiles) -> PublicKey {
+pub(crate) fn key_of(files: &KeyFiles) -> PublicKey {
     files.identity.load().unwrap().public_key()
 }
 

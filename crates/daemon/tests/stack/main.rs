@@ -19,6 +19,7 @@ mod ending;
 mod fallback;
 mod gateway;
 mod hostile;
+mod identity;
 mod listeners;
 mod multiplexing;
 mod neighbours;

@@ -10,6 +10,7 @@ pub use budget::{Budget, Date, Period};
 pub use document::PathsDocument;
 pub use file::PathsFile;
 pub use hours::Hours;
+pub(crate) use parse::{rate_text, read_rate};
 
 use crate::error::RuleError;
 use std::fmt;
@@ -182,7 +183,7 @@ impl fmt::Display for PathWish {
         }
         match self.metered {
             Some(0) => words.push("metered".to_owned()),
-            Some(rate) => words.push(format!("metered {}", parse::rate_text(rate))),
+            Some(rate) => words.push(format!("metered {}", rate_text(rate))),
             None => {}
         }
         if self.primary {

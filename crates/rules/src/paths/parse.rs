@@ -124,17 +124,18 @@ fn rate(text: &str) -> Result<u64, RuleError> {
     let wrong = || {
         RuleError::new(format!("metered {text}: a rate such as 500kbit, 5mbit or 1gbit, or off"))
     };
-    let (digits, unit) = UNITS
-        .iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))
-        .ok_or_else(wrong)?;
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let bits = number.checked_mul(*unit).filter(|bits| *bits >= 8).ok_or_else(wrong)?;
-    Ok(bits / 8)
+    read_rate(text).ok_or_else(wrong)
 }
 
-/// As [`rate`] reads it.
-pub(super) fn rate_text(bytes: u64) -> String {
+/// Bytes per second, of at least one.
+pub(crate) fn read_rate(text: &str) -> Option<u64> {
+    let unit = |(name, unit): &(&str, u64)| Some((text.strip_suffix(name)?.parse().ok()?, *unit));
+    let (number, unit): (u64, u64) = UNITS.iter().find_map(unit)?;
+    number.checked_mul(unit).filter(|bits| *bits >= 8).map(|bits| bits / 8)
+}
+
+/// As [`read_rate`] reads it.
+pub(crate) fn rate_text(bytes: u64) -> String {
     let bits = bytes.saturating_mul(8);
     let fits = |unit: &u64| bits.is_multiple_of(*unit);
     let found = UNITS.iter().find(|(_, unit)| fits(unit));

@@ -1,15 +1,17 @@
 //! The command line of `manypath rules`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Control which connections are carried and what peers may reach.
 ///
 /// Syntax of a rule: CHAIN POLICY [tcp|udp] [any | host A | net A/PREFIX] [port N | ports N-M]
-/// [OPTION=VALUE ...]. Chain `local` is for services of this host, `remote` for connections that
+/// [from=A/PREFIX] [key=SHA256:... | peer=NAME] [OPTION=VALUE ...]. Chain `local` is for services of this host, `remote` for connections that
 /// its programs make. Only rules that contradict the chain's default are searched; the first match
-/// decides. UDP is carried only where a rule enables it.
+/// decides. UDP is carried only where a rule enables it. With from, key and peer a local rule is
+/// about the peers alone that come from there, have that key or that name in the file of
+/// `serve --authorized`; such a disable rule also closes what other rules or `--allow` open.
 ///
 /// Options of enable rules: half-close=on|off, proxy=on|off (local: send the client's address to
 /// the service by the PROXY protocol), sctp-only=on|off (remote: no fallback to TCP),
@@ -17,14 +19,15 @@ use std::path::PathBuf;
 /// redundant=on|off (duplicate data on all paths), step-aside=auto|never (remote: use plain TCP to
 /// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
 /// any user of the peer's host could answer for them), encrypt=off|opportunistic|require (remote:
-/// encrypt associations with the peer; require: refuse what would be plain), lifetime=TIME (udp: how long a datagram is
-/// worth sending, such as 200ms).
+/// encrypt associations with the peer; require: refuse what would be plain; local: require alone),
+/// connections=N and rate=RATE (local: what one peer may have at a time, such as rate=5mbit),
+/// lifetime=TIME (udp: how long a datagram is worth sending, such as 200ms).
 ///
 /// Rules are kept in `rules` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.
 /// Changes apply immediately.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules explain connect 192.0.2.7:25"
+    after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules add local enable port 22 peer=alice\n  manypath rules explain connect 192.0.2.7:25"
 )]
 pub(crate) struct RulesArgs {
     /// Use this rules file.
@@ -86,7 +89,7 @@ pub(crate) enum RulesAction {
     },
     /// Explain what happens to a connection to, or a service on, an address, and why.
     #[command(
-        after_help = "Example:\n  manypath rules explain connect 192.0.2.7:22\n  manypath rules explain bind 0.0.0.0:80"
+        after_help = "Example:\n  manypath rules explain connect 192.0.2.7:22\n  manypath rules explain bind 0.0.0.0:80\n  manypath rules explain bind 192.0.2.1:22 --peer alice"
     )]
     Explain {
         /// Call of the program.
@@ -98,6 +101,8 @@ pub(crate) enum RulesAction {
         /// Explain datagrams instead of connections.
         #[arg(long)]
         udp: bool,
+        #[command(flatten)]
+        peer: PeerArgs,
     },
     /// Check a rules file for syntax errors and rules that can never match.
     #[command(after_help = "Example:\n  manypath rules test\n  manypath rules test new-rules")]
@@ -116,6 +121,20 @@ impl RulesAction {
             Self::Default { policy: None, .. } | Self::Explain { .. } => false,
         }
     }
+}
+
+/// The peer that asks for a service.
+#[derive(Args, Debug)]
+pub(crate) struct PeerArgs {
+    /// Explain it for a peer at this address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) from: Option<IpAddr>,
+    /// Explain it for the peer with the key of this fingerprint.
+    #[arg(long, value_name = "SHA256:...")]
+    pub(crate) key: Option<String>,
+    /// Explain it for an authorized peer of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) peer: Option<String>,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

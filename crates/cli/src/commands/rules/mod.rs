@@ -7,10 +7,10 @@ mod show;
 
 use crate::failure::Failure;
 pub(crate) use apply::{Applied, to_running_stacks as reload_stacks};
-use args::{Call, RulesAction, RulesArgs};
+use args::{Call, PeerArgs, RulesAction, RulesArgs};
 use manypath_control::counted;
 use manypath_rules::{
-    Chain, FileError, Place, Policy, Protocol, Query, Rule, RuleError, RulesFile,
+    Chain, Client, FileError, Place, Policy, Protocol, Query, Rule, RuleError, RulesFile,
 };
 use serde::Serialize;
 pub(crate) use show::json as print_json;
@@ -75,8 +75,9 @@ pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
             let policy = policy.as_deref().map(parse).transpose()?;
             show::list(&file, chain, policy, args.json)
         }
-        RulesAction::Explain { call, address, udp } => {
-            show::explanation(&file, query(*call, *address, *udp), args.json)
+        RulesAction::Explain { call, address, udp, peer } => {
+            let client = peer.client()?;
+            show::explanation(&file, query(*call, *address, *udp, client.as_ref())?, args.json)
         }
         RulesAction::Test { file: other } => test(&file, other.clone(), args.json),
     }
@@ -155,13 +156,36 @@ fn changed(file: &RulesFile, done: &Done, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn query(call: Call, address: SocketAddr, udp: bool) -> Query {
-    let chain = match call {
-        Call::Connect => Chain::Remote,
-        Call::Bind => Chain::Local,
-    };
+fn query(
+    call: Call,
+    address: SocketAddr,
+    udp: bool,
+    client: Option<&Client>,
+) -> Result<Query<'_>, Failure> {
     let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
-    Query { chain, protocol, address }
+    match call {
+        Call::Bind => Ok(Query::local(protocol, address, client)),
+        Call::Connect if client.is_none() => Ok(Query::remote(protocol, address)),
+        Call::Connect => {
+            Err(Failure::usage("--from, --key and --peer tell who asks for a service: write bind"))
+        }
+    }
+}
+
+impl PeerArgs {
+    /// The peer that is meant, if any is.
+    fn client(&self) -> Result<Option<Client>, Failure> {
+        let Self { from, key, peer } = self;
+        if from.is_none() && key.is_none() && peer.is_none() {
+            return Ok(None);
+        }
+        if let Some(key) = key {
+            // It is written as in a rule.
+            let _same_words: Rule = parse(&format!("local enable key={key}"))?;
+        }
+        let (addresses, key) = (from.iter().copied().collect(), key.clone());
+        Ok(Some(Client { addresses, key, name: peer.clone() }))
+    }
 }
 
 /// Fails if a rule can never match.

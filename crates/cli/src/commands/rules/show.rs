@@ -83,7 +83,11 @@ pub(super) fn defaults(
 }
 
 /// Prints what would happen to a connection.
-pub(super) fn explanation(file: &RulesFile, query: Query, as_json: bool) -> Result<u8, Failure> {
+pub(super) fn explanation(
+    file: &RulesFile,
+    query: Query<'_>,
+    as_json: bool,
+) -> Result<u8, Failure> {
     let table = file.read().map_err(failure)?.table();
     let explanation = table.explain(query);
     if as_json {

@@ -13,7 +13,7 @@ use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::{Options, Policy, Protocol};
+use manypath_rules::{Options, Policy, Protocol, Query};
 use socket2::Socket;
 use std::collections::VecDeque;
 use std::io;
@@ -40,6 +40,10 @@ pub(crate) struct Injection {
 }
 
 impl Injection {
+    pub(super) const fn of(&self) -> (AssociationId, &Options) {
+        (self.association, &self.options)
+    }
+
     pub(super) fn is_for(&self, launcher: u64) -> bool {
         self.launchers.contains(&launcher)
     }
@@ -71,7 +75,7 @@ impl Services {
         incoming: Incoming,
     ) {
         let Incoming { association: id, flow, destination: service, .. } = incoming;
-        match self.judge(base, &incoming) {
+        match self.judge(base, relays, &incoming) {
             Ok(Verdict::Covered { launchers, inodes, client, options }) => {
                 self.listeners.count_led(&inodes);
                 match announce_client(base, &incoming, client, launchers, options) {
@@ -94,18 +98,25 @@ impl Services {
         }
     }
 
-    fn judge(&mut self, base: &Base, incoming: &Incoming) -> Result<Verdict, Denied> {
+    fn judge(
+        &mut self,
+        base: &Base,
+        relays: &Relays,
+        incoming: &Incoming,
+    ) -> Result<Verdict, Denied> {
         let Incoming { association: id, destination: service, source, .. } = *incoming;
         let loopback = base.core.config.loopback_paths;
-        let locals = base.core.reachable_locals(id, Protocol::Tcp, service);
+        let who = base.client(id);
+        let query = Query::local(Protocol::Tcp, service, Some(&who));
+        let locals = base.core.reachable_locals(id, query);
         allow::check_address(service.ip(), &locals, loopback)?;
-        let (policy, options) = base.core.rules.listener(service);
+        let (policy, options) = base.core.rules.listener(service, query.client);
         if policy == Policy::Disable {
             return Err(Denied::NotListed);
         }
-        if !dial::is_form_open(base, id, &options) {
-            return Err(Denied::Form);
-        }
+        allow::check_encryption(&options, query.client)?;
+        dial::check_form(base, id, &options)?;
+        self.check_limit(base, relays, id, &options)?;
         let found = self.listeners.table.matching_listeners(base.core.now, service);
         let inodes = found.ok_or(Denied::NotCovered)?;
         if inodes.is_empty() {
@@ -115,7 +126,7 @@ impl Services {
         if let Some(launchers) = self.listeners.launchers_of(&inodes) {
             return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
         }
-        match allow::open_service(Protocol::Tcp, service, &base.core.rules) {
+        match allow::open_service(query, &base.core.rules) {
             Some(options) if !base.core.config.door => {
                 Ok(Verdict::Dial { client: client?, options })
             }

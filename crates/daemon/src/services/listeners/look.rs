@@ -13,7 +13,7 @@ use crate::services::dial::Incoming;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_engine::{Duration, Instant};
-use manypath_rules::Policy;
+use manypath_rules::{Client, Policy};
 use std::net::{IpAddr, SocketAddr};
 
 /// How long redirectors may take.
@@ -35,7 +35,7 @@ impl Services {
     pub(crate) fn look_first(&mut self, base: &mut Base, incoming: Incoming) -> bool {
         let service = incoming.destination;
         let asked = base.core.control.redirectors();
-        if asked.is_empty() || !may_lead(&base.core, service) {
+        if asked.is_empty() || !may_lead(&base.core, service, &base.client(incoming.association)) {
             return false;
         }
         let found =
@@ -110,8 +110,13 @@ impl Services {
 
     /// Whether a socket of programs in a cgroup may listen there some day. A peer that hears that the service
     /// is out of reach would not ask again for a while.
-    pub(crate) fn may_listen_later(&mut self, base: &Base, service: SocketAddr) -> bool {
-        if base.core.control.redirectors().is_empty() || !may_lead(&base.core, service) {
+    pub(crate) fn may_listen_later(
+        &mut self,
+        base: &Base,
+        service: SocketAddr,
+        client: &Client,
+    ) -> bool {
+        if base.core.control.redirectors().is_empty() || !may_lead(&base.core, service, client) {
             return false;
         }
         let found = self.listeners.table.matching_listeners(base.core.now, service);
@@ -119,6 +124,6 @@ impl Services {
     }
 }
 
-fn may_lead(core: &Core, service: SocketAddr) -> bool {
-    core.rules.listener(service).0 == Policy::Enable
+fn may_lead(core: &Core, service: SocketAddr, client: &Client) -> bool {
+    core.rules.listener(service, Some(client)).0 == Policy::Enable
 }

@@ -18,6 +18,8 @@ mod offer;
 
 use manypath_control::Listener;
 use manypath_control::status::ListenerStatus;
+use manypath_engine::AssociationId;
+use manypath_rules::Options;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -95,6 +97,11 @@ impl Listeners {
     /// The same of those that wait for launchers.
     pub(crate) fn peers_delayed(&self) -> impl Iterator<Item = Option<IpAddr>> {
         self.delayed.iter().map(|one| one.peer)
+    }
+
+    /// The associations of connections that wait for launchers, and what rules say of them.
+    pub(crate) fn delayed_of(&self) -> impl Iterator<Item = (AssociationId, &Options)> {
+        self.delayed.iter().map(Injection::of)
     }
 
     /// A launcher has taken note of a connection that is about to be made.

@@ -62,7 +62,7 @@ impl Ports {
 
 /// What a rule says about the service.
 fn unproven(service: SocketAddr) -> Option<bool> {
-    let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: service };
+    let query = Query::remote(Protocol::Tcp, service);
     let table = RulesFile::usual().read().ok()?.table();
     table.decide(query).options.and_then(|(options, _)| options.unproven)
 }

@@ -60,7 +60,7 @@ pub(super) fn remembered(findings: &mut Findings, stacks: &[StackStatus]) {
 /// The rule that keeps the peer's connections off. Without a port those count that are about all of them.
 fn rule(table: &Table, findings: &Findings) -> Option<RuleFinding> {
     let address = SocketAddr::new(*findings.addresses.first()?, findings.port.unwrap_or(0));
-    let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address };
+    let query = Query::remote(Protocol::Tcp, address);
     let explained = table.explain(query);
     (explained.policy == Policy::Disable).then(|| match explained.decider {
         Decider::Default => RuleFinding { place: None, rule: None },
