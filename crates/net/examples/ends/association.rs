@@ -1,8 +1,10 @@
 //! The ends of an association in UDP, each driving an endpoint of its own as the stack does.
 
+use crate::keys::Keys;
 use crate::options::Options;
 use crate::{Report, Span, await_line, say};
 use bytes::Bytes;
+use manypath_engine::protection::KEY_MANAGEMENT;
 use manypath_engine::{
     AssociationId, AssociationStatus, CloseReason, Config, Endpoint, Event, Outgoing, SendError,
 };
@@ -13,7 +15,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-const SCTP_PORT: u16 = 7;
+pub(crate) const SCTP_PORT: u16 = 7;
 /// Bytes that the endpoint is given ahead of what it has sent, as the stack gives them.
 const UNSENT_LIMIT: usize = 128 << 10;
 
@@ -27,7 +29,7 @@ pub(crate) fn receive(options: &Options) -> io::Result<Report> {
             span.touch();
             bytes += turn.bytes;
         }
-        if turn.closed {
+        if turn.closed > 0 {
             let counters = end.driver.counters();
             let (packets, calls) = (counters.packets_received, counters.receive_calls);
             let sent = counters.packets_sent;
@@ -44,7 +46,7 @@ pub(crate) fn send(options: &Options) -> io::Result<Report> {
     let own: IpAddr = options.own.unwrap_or(unspecified);
     let mut end = End::open(options, SocketAddr::new(own, 0), false)?;
     let id = end.connect(options.address)?;
-    while !end.turn()?.connected {}
+    while end.turn()?.connected.is_empty() {}
     say(&format!("ready {}", end.address));
     await_line();
     let payload = Bytes::from(vec![0x55; options.message]);
@@ -56,7 +58,7 @@ pub(crate) fn send(options: &Options) -> io::Result<Report> {
     let status = end.driver.endpoint().status(end.clock.now(), id);
     end.driver.endpoint_mut().shutdown(end.clock.now(), id);
     end.driver.flush(end.clock.now());
-    while !end.turn()?.closed {}
+    while end.turn()?.closed == 0 {}
     let seconds = began.elapsed().as_secs_f64();
     let counters = end.driver.counters();
     let (packets, calls) = (counters.packets_sent, counters.send_calls);
@@ -77,25 +79,30 @@ fn describe(status: &AssociationStatus) -> String {
 
 /// What a turn of the loop has brought.
 #[derive(Default)]
-struct Turn {
-    connected: bool,
-    closed: bool,
+pub(crate) struct Turn {
+    /// Associations that may be used: with keys, if they are to be encrypted.
+    pub(crate) connected: Vec<AssociationId>,
+    pub(crate) closed: usize,
     bytes: u64,
 }
 
-struct End {
-    driver: Driver,
+pub(crate) struct End {
+    pub(crate) driver: Driver,
     poll: Poll,
     events: Events,
-    clock: Clock,
-    address: SocketAddr,
+    pub(crate) clock: Clock,
+    pub(crate) address: SocketAddr,
+    keys: Option<Keys>,
 }
 
 impl End {
-    fn open(options: &Options, addr: SocketAddr, accept: bool) -> io::Result<Self> {
+    pub(crate) fn open(options: &Options, addr: SocketAddr, accept: bool) -> io::Result<Self> {
         manypath_net::keep_freed_memory();
         let path_mtu = options.path_mtu;
-        let config = Config { port: SCTP_PORT, accept, path_mtu, ..Config::default() };
+        let port = if accept { SCTP_PORT } else { 0 };
+        let keys = options.encrypt.then(Keys::new).transpose()?;
+        let key_management = keys.as_ref().map(|_| crate::keys::offer());
+        let config = Config { port, accept, path_mtu, key_management, ..Config::default() };
         let mut driver = Driver::new(Endpoint::new(config, [u8::from(accept); 32]));
         let poll = Poll::new()?;
         let prefix_len = if addr.is_ipv4() { 24 } else { 64 };
@@ -106,12 +113,13 @@ impl End {
         };
         let bound = driver.bind_all(poll.registry(), &[(Token(0), binding)], port)?;
         let address = bound.first().map_or(addr, |local| local.addr);
-        Ok(Self { driver, poll, events: Events::with_capacity(64), clock: Clock::start(), address })
+        let (events, clock) = (Events::with_capacity(64), Clock::start());
+        Ok(Self { driver, poll, events, clock, address, keys })
     }
 
-    fn connect(&mut self, remote: SocketAddr) -> io::Result<AssociationId> {
+    pub(crate) fn connect(&mut self, remote: SocketAddr) -> io::Result<AssociationId> {
         let now = self.clock.now();
-        let id = self.driver.endpoint_mut().connect(now, remote, SCTP_PORT);
+        let id = self.driver.endpoint_mut().connect_from_free_port(now, remote, SCTP_PORT);
         self.driver.flush(now);
         id.map_err(|error| io::Error::other(format!("{error:?}")))
     }
@@ -136,7 +144,7 @@ impl End {
     }
 
     /// One turn of the loop.
-    fn turn(&mut self) -> io::Result<Turn> {
+    pub(crate) fn turn(&mut self) -> io::Result<Turn> {
         let longest = Duration::from_millis(50);
         let sleep = self.clock.until(self.driver.timeout()).unwrap_or(longest).min(longest);
         self.poll.poll(&mut self.events, Some(sleep))?;
@@ -145,27 +153,50 @@ impl End {
             self.driver.handle_event(now, event);
         }
         self.driver.handle_timeout(now);
+        if let Some(keys) = &mut self.keys {
+            keys.handle_timeout(now, self.driver.endpoint_mut())?;
+        }
         let turn = self.drain()?;
         self.driver.flush(now);
         Ok(turn)
     }
 
     fn drain(&mut self) -> io::Result<Turn> {
-        let mut turn = Turn::default();
+        let (mut turn, now) = (Turn::default(), self.clock.now());
         while let Some((id, event)) = self.driver.endpoint_mut().poll_event() {
-            turn.connected |= matches!(event, Event::Connected { .. });
-            if event == Event::Readable {
-                while let Some(message) = self.driver.endpoint_mut().read(id) {
-                    turn.bytes += message.payload.len() as u64;
+            let endpoint = self.driver.endpoint_mut();
+            match (&event, &mut self.keys) {
+                (Event::Connected { .. }, None) => turn.connected.push(id),
+                (Event::KeysWanted | Event::RekeyDue | Event::Writable, Some(keys)) => {
+                    keys.handle_event(now, endpoint, id, &event)?;
                 }
-            }
-            if let Event::Closed(reason) = event {
-                if reason != CloseReason::Graceful {
-                    return Err(io::Error::other(format!("{reason:?}")));
+                (Event::Readable, _) => self.read(id, &mut turn)?,
+                (Event::Closed(reason), keys) => {
+                    if *reason != CloseReason::Graceful {
+                        return Err(io::Error::other(format!("{reason:?}")));
+                    }
+                    keys.iter_mut().for_each(|keys| keys.forget(id));
+                    turn.closed += 1;
                 }
-                turn.closed = true;
+                _ => {}
             }
         }
         Ok(turn)
+    }
+
+    fn read(&mut self, id: AssociationId, turn: &mut Turn) -> io::Result<()> {
+        let now = self.clock.now();
+        while let Some(message) = self.driver.endpoint_mut().read(id) {
+            match &mut self.keys {
+                Some(keys) if message.ppid == KEY_MANAGEMENT => {
+                    let endpoint = self.driver.endpoint_mut();
+                    if keys.handle_message(now, endpoint, id, &message.payload)? {
+                        turn.connected.push(id);
+                    }
+                }
+                _ => turn.bytes += message.payload.len() as u64,
+            }
+        }
+        Ok(())
     }
 }

@@ -14,6 +14,8 @@
 //! mtu=1500            of the interface, for the association
 //! path-mtu=search     where the size of packets comes from; or interface
 //! flows=1             TCP connections at a time
+//! encrypt=off         or on: the association has keys of a handshake, AES-128-GCM
+//! handshakes=N        begin and end N associations, 16 at a time, in place of a transfer; for both ends
 //! ```
 //!
 //! Either end prints `ready ADDRESS` when it can begin; the sender begins when a line comes in. When
@@ -21,6 +23,8 @@
 //! what it has used can be looked at before.
 
 mod association;
+mod handshakes;
+mod keys;
 mod options;
 mod tcp;
 mod udp;
@@ -77,6 +81,8 @@ fn main() {
         std::process::exit(2);
     });
     let end = match (options.transport, options.role) {
+        (Transport::Association, Role::Receive) if options.handshakes > 0 => handshakes::serve,
+        (Transport::Association, Role::Send) if options.handshakes > 0 => handshakes::begin,
         (Transport::Association, Role::Receive) => association::receive,
         (Transport::Association, Role::Send) => association::send,
         (Transport::Udp, Role::Receive) => udp::receive,

@@ -33,6 +33,10 @@ pub(crate) struct Options {
     pub(crate) mtu: u16,
     pub(crate) path_mtu: PathMtu,
     pub(crate) flows: usize,
+    /// Whether the association is encrypted.
+    pub(crate) encrypt: bool,
+    /// How many associations are begun and ended in place of a transfer.
+    pub(crate) handshakes: usize,
 }
 
 impl Options {
@@ -60,6 +64,8 @@ impl Options {
             mtu: 1500,
             path_mtu: PathMtu::Search,
             flows: 1,
+            encrypt: false,
+            handshakes: 0,
         };
         for word in words {
             let (name, value) = word.split_once('=').ok_or(format!("no option: {word}"))?;
@@ -76,6 +82,8 @@ impl Options {
             "message" => self.message = number::<usize>(name, value)?.max(1),
             "mtu" => self.mtu = number(name, value)?,
             "path-mtu" => self.path_mtu = number(name, value)?,
+            "encrypt" => self.encrypt = value == "on",
+            "handshakes" => self.handshakes = number(name, value)?,
             "flows" => self.flows = number::<usize>(name, value)?.max(1),
             _ => return Err(format!("no option: {name}")),
         }

@@ -5,6 +5,7 @@ use crate::chance::Chance;
 use crate::craft::{checksummed, init, packet};
 use crate::pair::{PORT_A, Side, millis};
 use manypath_engine::AssociationStatus;
+use manypath_engine::protection::KeyUse;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::{Chunk, Dtls, Shutdown, ShutdownComplete, types};
 
@@ -73,22 +74,27 @@ fn a_packet_is_taken_once() {
     assert_eq!(it.pair.z.received.len(), 1);
 }
 
-#[test]
-fn a_hundred_thousand_hostile_packets_change_nothing() {
-    let mut it = Protected::new(2);
-    it.pair.quiet = true;
-    let (tag, whole) = (it.tag(), it.packet_of_a(b"seen by an attacker"));
-    assert!(it.changes(&whole));
-    it.pair.drive(millis(5_000));
-    it.pair.z.received.clear();
-    let (before, mut chance) = (it.state_of_z(), Chance(9));
-    let seen = record(&whole);
-    for round in 0..100_000_u64 {
-        let mut bytes = match round % 4 {
-            0 => seen.clone(),
-            1 => (0..chance.below(90)).map(|_| chance.below(256) as u8).collect(),
-            2 => [&[0x28 | chance.below(4) as u8][..], &seen[1..]].concat(),
-            _ => seen[..chance.below(seen.len() as u64) as usize].to_vec(),
+/// Records that an attacker has seen, and what can be made of them.
+struct Attacker {
+    chance: Chance,
+    tag: u32,
+    /// Records of both ends, all of which have arrived.
+    seen: Vec<Vec<u8>>,
+}
+
+impl Attacker {
+    /// A packet that Z has not got from A in this form, or not for the first time. Neither INIT, COOKIE ECHO nor
+    /// ABORT: those are answered, and have tests of their own.
+    fn packet(&mut self) -> Vec<u8> {
+        let chance = &mut self.chance;
+        let seen = &self.seen[chance.below(self.seen.len() as u64) as usize];
+        let own = record(seen);
+        let mut bytes = match chance.below(5) {
+            0 => own,
+            1 => chance.bytes(chance.clone().below(90) as usize),
+            2 => [&[0x28 | chance.below(4) as u8][..], &own[1..]].concat(),
+            3 => own[..chance.below(own.len() as u64) as usize].to_vec(),
+            _ => own.iter().rev().copied().collect(),
         };
         for _ in 0..chance.below(4) {
             if let Some(last) = bytes.len().checked_sub(1) {
@@ -97,24 +103,83 @@ fn a_hundred_thousand_hostile_packets_change_nothing() {
         }
         let dtls = Chunk::Dtls(Dtls { restart: chance.hits(100), record: &bytes });
         let shutdown = Chunk::Shutdown(Shutdown { cum_tsn: Tsn(chance.below(1 << 32) as u32) });
-        let chunks: &[Chunk<'_>] = match round % 7 {
-            5 => &[shutdown],
-            6 => &[dtls, shutdown],
-            _ => &[dtls],
-        };
-        let path = manypath_engine::PathAddr {
-            local: crate::pair::address(Side::Z, 1),
-            remote: crate::pair::address(Side::A, 1),
-        };
-        it.pair.z.endpoint.handle_packet(it.pair.now, path, &packet(Side::A, tag, chunks));
-        it.pair.drain();
+        match chance.below(8) {
+            0 => self.clear(),
+            1 => packet(Side::A, self.tag, &[shutdown]),
+            2 => packet(Side::A, self.tag, &[dtls, shutdown]),
+            3 => checksummed([&packet(Side::A, self.tag, &[dtls])[..], &[0; 4]].concat()),
+            // Once more what A has sent, or what Z has sent itself.
+            4 => checksummed([&packet(Side::A, self.tag, &[])[..12], &seen[12..]].concat()),
+            _ => packet(Side::A, self.tag, &[dtls]),
+        }
     }
-    assert_eq!(it.state_of_z(), before);
-    assert_eq!(it.pair.z.received, []);
-    assert!(it.pair.recorded.iter().all(|(_, _, bytes)| super::is_record(bytes)), "no answers");
-    it.pair.send(Side::A, it.a, 0, b"still there");
-    it.pair.drive(millis(500));
-    assert_eq!(it.pair.z.received, [(0, "still there".into())]);
+
+    /// A chunk without protection, of any type but those, with anything in it.
+    fn clear(&mut self) -> Vec<u8> {
+        let answered = [types::INIT, types::COOKIE_ECHO, types::ABORT];
+        let kind = loop {
+            let kind = self.chance.below(256) as u8;
+            if !answered.contains(&kind) {
+                break kind;
+            }
+        };
+        let value = self.chance.bytes(self.chance.clone().below(60) as usize);
+        let len = (4 + value.len()) as u16;
+        let header = &packet(Side::A, self.tag, &[])[..12];
+        let head = [&[kind, self.chance.next() as u8][..], &len.to_be_bytes()].concat();
+        let padding = [0; 3];
+        let padding = &padding[..(4 - value.len() % 4) % 4];
+        checksummed([header, &head, &value, padding].concat())
+    }
+}
+
+/// An association over two paths with data both ways, which somebody has seen all of.
+fn watched(seed: u64) -> (Protected, Attacker) {
+    let mut it = Protected::new(2);
+    let (a, z) = (it.a, it.z);
+    for _ in 0..20 {
+        it.pair.send(Side::A, a, 0, &[1; 3000]);
+        it.pair.send(Side::Z, z, 0, b"an answer");
+        it.pair.drive(millis(50));
+    }
+    it.pair.drive(millis(5_000));
+    it.pair.quiet = true;
+    it.pair.z.received.clear();
+    let seen = std::mem::take(&mut it.pair.recorded);
+    let of_a = seen.iter().find(|(from, ..)| *from == Side::A).unwrap();
+    let tag = u32::from_be_bytes(of_a.2[4..8].try_into().unwrap());
+    let seen = seen.into_iter().map(|(_, _, bytes)| bytes).filter(|bytes| super::is_record(bytes));
+    (it, Attacker { chance: Chance(seed), tag, seen: seen.collect() })
+}
+
+#[test]
+fn a_million_hostile_packets_change_nothing() {
+    for seed in 0..10 {
+        let (mut it, mut attacker) = watched(seed);
+        let (before, allowed) = (it.state_of_z(), it.pair.z.endpoint.key_use(it.z));
+        let opened = |usage: Option<KeyUse>| -> u64 {
+            usage.unwrap().opening.iter().map(|epoch| epoch.opened).sum()
+        };
+        for round in 0..100_000_u32 {
+            let from = 1 + (round % 2) as u8;
+            let path = manypath_engine::PathAddr {
+                local: crate::pair::address(Side::Z, from),
+                remote: crate::pair::address(Side::A, from),
+            };
+            it.pair.z.endpoint.handle_packet(it.pair.now, path, &attacker.packet());
+            it.pair.drain();
+            if round % 1000 == 0 {
+                assert_eq!(it.state_of_z(), before, "seed {seed}, before packet {round}");
+            }
+        }
+        assert_eq!(it.state_of_z(), before, "seed {seed}");
+        assert_eq!(it.pair.z.received, []);
+        assert_eq!(opened(it.pair.z.endpoint.key_use(it.z)), opened(allowed), "nothing is opened");
+        assert_eq!(it.pair.recorded, [], "no answers");
+        it.pair.send(Side::A, it.a, 0, b"still there");
+        it.pair.drive(millis(500));
+        assert_eq!(it.pair.z.received, [(0, "still there".into())]);
+    }
 }
 
 #[test]
