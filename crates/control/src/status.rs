@@ -60,6 +60,9 @@ pub struct StackStatus {
     /// What the stack may do to its host.
     #[serde(default)]
     pub sandbox: SandboxStatus,
+    /// What the stack has relayed to other hosts, for each peer.
+    #[serde(default)]
+    pub relayed_peers: Vec<RelayedPeerStatus>,
     /// What is remembered about peers that did not speak SCTP, or refused a destination.
     pub peers: Vec<PeerStatus>,
     /// How often plain TCP was used instead, by reason.
@@ -98,6 +101,25 @@ pub struct SandboxStatus {
     pub landlock: bool,
     /// Measures that this host does not allow, each with the reason.
     pub missing: Vec<String>,
+}
+
+/// What a relay has done for one peer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RelayedPeerStatus {
+    /// The fingerprint of its key.
+    pub peer: String,
+    /// Connections that are open or being made.
+    pub open: u64,
+    /// Connections that it has asked for, those that were denied for their number not included.
+    pub opened: u64,
+    /// Connections denied: too many at a time, or to destinations that are closed to relays.
+    pub denied: u64,
+    /// Connections that came to nothing: no such name, or the destination's side refused or did not answer.
+    pub failed: u64,
+    /// Bytes sent to destinations.
+    pub to_destinations_bytes: u64,
+    /// Bytes received from destinations.
+    pub from_destinations_bytes: u64,
 }
 
 /// Memory for data that programs have not taken.
@@ -345,6 +367,9 @@ pub struct FlowStatus {
     /// Whether what this side sends goes over every path.
     #[serde(default)]
     pub redundant: bool,
+    /// The destination, an address or a name with a port, if the side that accepted the flow relays it there.
+    #[serde(default)]
+    pub beyond: Option<String>,
 }
 
 /// Datagrams of one socket to one address.

@@ -11,7 +11,7 @@ use crate::stack::Stack;
 use crate::status::path_state_name;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Duration, Event, Instant, PathId, PathState};
-use manypath_flow::{FlowError, FlowEvent, FlowId, Refusal};
+use manypath_flow::{FlowError, FlowEvent, FlowId};
 use manypath_rules::Encrypt;
 use mio::event::Event as Readiness;
 use std::net::IpAddr;
@@ -204,6 +204,7 @@ impl Stack {
             }
             self.datagrams.drain_events(&mut self.base, &mut self.services, id);
         }
+        self.serve_onward();
     }
 
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
@@ -213,9 +214,7 @@ impl Stack {
                 let incoming = Incoming { association, flow, destination, source, arrived };
                 self.services.on_incoming(&mut self.base, &mut self.relays, incoming);
             }
-            FlowEvent::IncomingBeyond(flow) => {
-                self.base.refuse(id, flow, Refusal::NotRelay, "onward_denied")
-            }
+            FlowEvent::IncomingBeyond(flow) => self.on_incoming_beyond(id, flow),
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => {
                 self.attempts.on_refused(&mut self.base, id, flow, refusal);
@@ -249,6 +248,9 @@ impl Stack {
 
     /// Whoever has used a flow has it no longer.
     pub(crate) fn lose(&mut self, used: FlowUse, reason: FallbackReason, end: RelayEnd) {
+        if let FlowUse::Dial(dial) = used {
+            self.cancel_chain(dial);
+        }
         let base = &mut self.base;
         match used {
             FlowUse::Attempt(attempt) => self.attempts.on_flow_lost(base, attempt, reason),

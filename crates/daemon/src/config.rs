@@ -6,6 +6,7 @@ use crate::gateway::Gateway;
 use crate::keys::KeyFiles;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
+use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
 use manypath_net::{Interface, Seat};
@@ -144,6 +145,8 @@ pub struct StackConfig {
     pub step_aside: StepAside,
     /// Whether associations are encrypted, unless a rule says otherwise. Those of a gateway never are.
     pub encrypt: Encrypt,
+    /// Relay flows of authorized peers to other hosts.
+    pub relay: Option<RelayConfig>,
     /// By which relays connections go, unless a rule says otherwise.
     pub via: Option<Via>,
     /// Where the keys of this host and of its peers are kept; nowhere when absent.
@@ -269,6 +272,7 @@ impl Default for StackConfig {
             force_bindall: true,
             step_aside: StepAside::Auto,
             encrypt: Encrypt::Opportunistic,
+            relay: None,
             via: None,
             keys: None,
             receive_memory: default_receive_memory(),

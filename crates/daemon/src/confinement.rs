@@ -6,7 +6,7 @@ use crate::log;
 use crate::stack::Stack;
 use manypath_control::status::SandboxStatus;
 use manypath_sandbox::{CapabilitySet, Limits, confine, unprivileged_user};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tracing::warn;
 
 /// Families of the sockets that a stack opens while it works: those of paths, of services and programs, and
@@ -14,6 +14,9 @@ use tracing::warn;
 const FAMILIES: &[i32] = &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 /// The kernel's tables of sockets, in which a stack looks for listeners.
 const READABLE: &str = "/proc";
+/// Where a system keeps who knows the names of hosts, and the libraries with which the C library asks them.
+const NAMES: &str = "/etc";
+const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/lib", "/lib64"];
 
 impl Stack {
     /// Gives up the rights of root for good, as far as this host allows. To be called before the stack runs
@@ -30,9 +33,10 @@ impl Stack {
             Keeper::current().is_some_and(|keeper| keeper.enlarge_buffers(socket))
         });
         let user = unprivileged_user();
-        let readable: &[&Path] = &[Path::new(READABLE)];
+        let readable = self.readable();
+        let readable: Vec<&Path> = readable.iter().map(PathBuf::as_path).collect();
         let capabilities = needed(&self.base.core.config);
-        let limits = Limits { user, capabilities, families: FAMILIES, readable: Some(readable) };
+        let limits = Limits { user, capabilities, families: FAMILIES, readable: Some(&readable) };
         let mut confinement = confine(&limits);
         if user.is_none() {
             confinement.missing.push("user: there is no manypath, and no free id".to_owned());
@@ -42,6 +46,20 @@ impl Stack {
             warn!(target: log::STACK, "cannot drop all rights of root on this host: {missing}");
         }
         self.confinement = Some(confinement);
+    }
+
+    /// What it reads: the tables, and what says who knows the names of hosts, if it looks some up.
+    fn readable(&self) -> Vec<PathBuf> {
+        let mut readable = vec![PathBuf::from(READABLE)];
+        if self.base.core.resolves_names() {
+            // Folders: a file that is replaced when the network changes must be found again.
+            readable.push(PathBuf::from(NAMES));
+            let file = std::fs::canonicalize(Path::new(NAMES).join("resolv.conf"));
+            let folder = file.ok().and_then(|file| file.parent().map(Path::to_owned));
+            readable.extend(folder.filter(|folder| folder.parent().is_some()));
+            readable.extend(LIBRARIES.map(PathBuf::from).into_iter().filter(|path| path.exists()));
+        }
+        readable
     }
 
     pub(crate) fn sandbox_status(&self) -> SandboxStatus {

@@ -1,13 +1,13 @@
 //! The stack's end of the control connections.
 
-use crate::attempt::{AttemptId, Client, Open};
+use crate::attempt::{AttemptId, Client, Lookup, Open};
 use crate::base::protection;
 use crate::config::StackConfig;
 use crate::core::Core;
 use crate::datagrams::Program;
 use crate::keeper::Keeper;
 use crate::log;
-use crate::services::ListenerId;
+use crate::services::{ListenerId, ONWARD};
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -337,6 +337,9 @@ impl Core {
     }
 
     pub(crate) fn reply(&mut self, control: u64, reply: Reply) {
+        if control == ONWARD {
+            return self.to_onward.push_back(reply);
+        }
         self.control.reply(control, reply, None);
     }
 }
@@ -487,6 +490,7 @@ impl Stack {
         }
         protection::prepare_keys(&mut self.base).map_err(|e| e.to_string())?;
         self.review_listeners();
+        self.attempts.find_relays(&mut self.base.core, Lookup::Beside);
         self.services.listen_direct(&mut self.base);
         self.base.core.control.tell_redirectors();
         Ok(count)

@@ -6,14 +6,17 @@ use crate::control_server::ControlServer;
 use crate::counters::Counters;
 use crate::drain::Phase;
 use crate::locals::Locals;
+use crate::names::Names;
 use crate::path_policies::PathPolicies;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::timers::{Timer, Timers};
+use manypath_control::Reply;
 use manypath_engine::{AssociationId, AssociationStatus, Duration, Instant};
 use manypath_net::Driver;
 use manypath_rules::{Encrypt, Options};
 use mio::Registry;
+use std::collections::VecDeque;
 
 /// The state that the rooms share.
 #[derive(Debug)]
@@ -34,6 +37,9 @@ pub(crate) struct Core {
     pub(crate) budgets: Budgets,
     pub(crate) phase: Phase,
     pub(crate) last_id: u64,
+    pub(crate) names: Names,
+    /// What is said to the room of onward connections, as to a launcher.
+    pub(crate) to_onward: VecDeque<Reply>,
 }
 
 impl Core {

@@ -112,6 +112,7 @@ impl Stack {
 
     /// Another thread has something for this loop.
     pub(crate) fn on_wake(&mut self) {
+        self.on_names_found();
         if self.stopper.is_told() {
             self.stop();
         }

@@ -8,7 +8,7 @@
 //! at once. Nothing is polled that cannot make progress.
 
 use crate::association::{DialId, RelayId};
-use crate::attempt::Attempts;
+use crate::attempt::{Attempts, Lookup};
 use crate::base::{Base, protection};
 use crate::budgets::{Budgets, UsageFile};
 use crate::config::{Encapsulation, StackConfig};
@@ -21,6 +21,7 @@ use crate::gateway::Callers;
 use crate::keys::Keys;
 use crate::locals::{self, Locals};
 use crate::log;
+use crate::names::Names;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Peers};
@@ -28,7 +29,7 @@ use crate::relays::Relays;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::service::Service;
-use crate::services::Services;
+use crate::services::{RelayConfig, Services};
 use crate::settings::Settings;
 use crate::takeover::{Predecessor, Succession};
 use crate::timers::Timers;
@@ -42,6 +43,7 @@ use manypath_sandbox::Confinement;
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -142,6 +144,7 @@ impl Stack {
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
         let memory = config.window_memory();
+        RelayConfig::check(&config)?;
         let mut stack = Self {
             attempts: Attempts::new(Peers::new(lifetimes(&config), config.peer_memory.take())),
             watch: Watch::default(),
@@ -149,7 +152,7 @@ impl Stack {
             clock,
             suspend_watch: watch_suspensions(&registry)?,
             poll,
-            stopper: Stopper::new(waker),
+            stopper: Stopper::new(waker.clone()),
             uplinks: Uplinks::default(),
             callers: Callers::default(),
             datagrams: Datagrams::new(lifetimes(&config)),
@@ -179,6 +182,8 @@ impl Stack {
                     counters: Counters::default(),
                     phase: Phase::Running,
                     last_id: 0,
+                    names: Names::new(waker),
+                    to_onward: VecDeque::new(),
                     config,
                 },
                 Keys::default(),
@@ -190,7 +195,7 @@ impl Stack {
         stack.begin_gateway()?;
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
-        stack.attempts.find_relays(&mut stack.base.core);
+        stack.attempts.find_relays(&mut stack.base.core, Lookup::Now);
         if !stack.base.core.config.door {
             stack.begin_service();
         }

@@ -47,6 +47,7 @@ impl Stack {
             },
             identity: self.base.keys.identity_status(),
             sandbox: self.sandbox_status(),
+            relayed_peers: self.services.onward.statuses(&self.relays),
             peers: self.attempts.peers.status(self.base.core.now),
             fallbacks: self.base.core.counters.fallbacks().clone(),
             counters: all_counters(&self.base),
@@ -92,7 +93,8 @@ impl Stack {
                 let client = self.client_told(*used);
                 let redundant = self.is_redundant(*used);
                 let flow = flow_status(&status, self.pending_of(*used));
-                Some(FlowStatus { client, redundant, ..flow })
+                let beyond = association.mux.destination_beyond(*id).map(ToString::to_string);
+                Some(FlowStatus { client, redundant, beyond, ..flow })
             })
             .collect()
     }
@@ -234,6 +236,7 @@ fn flow_status(status: &flow::FlowStatus, pending: u64) -> FlowStatus {
         class: if status.share.urgent { Class::Interactive } else { Class::Bulk }.name().to_owned(),
         weight: status.share.weight,
         redundant: false,
+        beyond: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //! when it comes, whether it still means something.
 
 use crate::association::RelayId;
-use crate::attempt::AttemptId;
+use crate::attempt::{AttemptId, Lookup};
 use crate::base::protection;
 use crate::datagrams::DatagramId;
 use crate::stack::Stack;
@@ -68,6 +68,8 @@ pub(crate) enum Timer {
     Hours,
     /// Interfaces with a budget may have used it up.
     Budgets,
+    /// Names of relays are looked up again.
+    RelayNames,
     /// Those who watch paths are to be told.
     Watch,
     /// Whether a draining stack still makes progress.
@@ -134,6 +136,7 @@ impl Stack {
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),
             Timer::Hours => base.core.on_hours_timer(),
             Timer::Budgets => base.core.on_budgets_timer(),
+            Timer::RelayNames => self.attempts.find_relays(&mut base.core, Lookup::Beside),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),

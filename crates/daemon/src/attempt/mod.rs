@@ -29,6 +29,7 @@ mod via;
 pub(crate) use aside::forget_near;
 pub(crate) use open::{errno_of, must_fail};
 use race::Grace;
+pub(crate) use via::Lookup;
 use via::{ByRelay, RelayHosts};
 
 use crate::peers::Peers;

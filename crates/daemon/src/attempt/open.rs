@@ -30,7 +30,7 @@ impl Attempts {
     /// A launcher asks for a connection.
     pub(crate) fn on_open(&mut self, base: &mut Base, client: Client, open: Open) {
         let (policy, mut options) = base.core.rules.connect(open.destination);
-        options.encrypt = Some(base.core.encrypt_for(&options));
+        options.encrypt = Some(base.core.encrypt_demanded(client, &options));
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
             (Policy::Enable, Some(relays)) => {

@@ -16,14 +16,17 @@ use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
+use crate::names::Asker;
 use crate::parameters;
 use crate::privileged::Acceptor;
+use crate::services::ONWARD;
+use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{Destination, FlowId, HostName};
 use manypath_rules::{Encrypt, Options, Policy, RelayHost, StepAside, Via};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tracing::{debug, warn};
 
@@ -31,6 +34,10 @@ use tracing::{debug, warn};
 const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 /// How long connections go elsewhere when a relay with an association was silent: it may be moving between networks.
 const SILENT_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often names of relays are looked up, and when one has no address.
+const AGAIN: Duration = Duration::from_secs(300);
+const SOON_AGAIN: Duration = Duration::from_secs(10);
 
 /// A relay at one of its addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -117,8 +124,13 @@ impl RelayHosts {
 }
 
 impl Attempts {
+    /// Whether a connection of this host to `destination` goes by a relay.
+    pub(crate) fn goes_by_relay(&self, core: &Core, destination: SocketAddr) -> bool {
+        let (policy, options) = core.rules.connect(destination);
+        policy == Policy::Enable && self.relays.of(core, destination, &options).is_some()
+    }
+
     /// Whether a relay is to resolve names of destinations at this port, instead of this host.
-    #[allow(dead_code, reason = "doors that are told names use it")]
     pub(crate) fn sends_names(&self, core: &Core, port: u16) -> bool {
         let (policy, options) = core.rules.connect(SocketAddr::from(([0; 4], port)));
         let via = options.via.or(core.config.via).is_some_and(|via| !via.is_off());
@@ -127,7 +139,6 @@ impl Attempts {
 
     /// Somebody asks for a connection to a host by its name, which the relay resolves. Rules are asked about the port
     /// alone. `Reply::Direct` says that it cannot be: then the name is resolved here, and asked for by its address.
-    #[allow(dead_code, reason = "doors that are told names use it")]
     pub(crate) fn on_open_named(
         &mut self,
         base: &mut Base,
@@ -136,7 +147,7 @@ impl Attempts {
         name: HostName,
     ) {
         let (policy, mut options) = base.core.rules.connect(open.destination);
-        options.encrypt = Some(base.core.encrypt_for(&options));
+        options.encrypt = Some(base.core.encrypt_demanded(client, &options));
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
             (Policy::Enable, Some(relays)) => {
@@ -274,24 +285,55 @@ impl Attempts {
         base.core.now.since(since) >= patience
     }
 
-    /// Finds the addresses of relays that have names. Nothing moves meanwhile: for the beginning.
-    pub(crate) fn find_relays(&mut self, core: &mut Core) {
-        let all: Vec<Via> = core.rules.relays().into_iter().chain(core.config.via).collect();
-        for host in all.into_iter().flat_map(Via::relays) {
-            if host.host.parse::<IpAddr>().is_ok() || self.relays.addresses.contains_key(host.host)
-            {
-                continue;
-            }
-            match (host.host, 0).to_socket_addrs() {
-                Ok(found) => {
-                    let found = found.map(|one| one.ip().to_canonical()).collect();
-                    self.relays.addresses.insert(host.host, found);
+    /// Finds the addresses of relays that have names, and again after a while.
+    pub(crate) fn find_relays(&mut self, core: &mut Core, how: Lookup) {
+        let all = core.rules.relays().into_iter().chain(core.config.via);
+        let hosts = all.flat_map(Via::relays).map(|relay| relay.host);
+        let names: BTreeSet<_> = hosts.filter(|host| host.parse::<IpAddr>().is_err()).collect();
+        for name in &names {
+            match how {
+                Lookup::Now => {
+                    let found = (*name, 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+                    let found = found.unwrap_or_default().into_iter().map(|it| it.ip());
+                    self.note_relay(core, name, found.collect());
                 }
-                Err(error) => {
-                    core.count("relay_names_unresolved");
-                    warn!(target: log::STACK, "relay {}: {error}", host.host);
-                }
+                Lookup::Beside => drop(core.names.ask(Asker::Relay(name), name)),
             }
+        }
+        if !names.is_empty() {
+            let missing = names.iter().any(|name| !self.relays.addresses.contains_key(name));
+            core.after(if missing { SOON_AGAIN } else { AGAIN }, Timer::RelayNames);
+        }
+    }
+
+    /// Addresses of a relay were looked for. Those that were known are kept if there are none now.
+    pub(crate) fn note_relay(&mut self, core: &mut Core, name: &'static str, found: Vec<IpAddr>) {
+        if found.is_empty() {
+            core.count("relay_names_unresolved");
+            warn!(target: log::STACK, "relay {name}: no address is found for this name");
+            return;
+        }
+        let found = found.into_iter().map(|addr| addr.to_canonical()).collect();
+        self.relays.addresses.insert(name, found);
+    }
+}
+
+/// How names are looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lookup {
+    /// At once, before the loop begins.
+    Now,
+    /// By a thread beside the loop.
+    Beside,
+}
+
+impl Core {
+    /// What is demanded of a connection's encryption. That a relay takes encrypted associations alone says nothing of
+    /// the destinations of its peers: to most of them it connects by plain TCP.
+    pub(super) fn encrypt_demanded(&self, client: Client, options: &Options) -> Encrypt {
+        match client.control == ONWARD {
+            true => options.encrypt.unwrap_or_default(),
+            false => self.encrypt_for(options),
         }
     }
 }

@@ -156,6 +156,7 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
     let name = status.and_then(|it| it.name).map_or_else(String::new, |name| format!(" ({name})"));
     info!(target: log::ASSOCIATION,
         "association {} with {peer}: encrypted by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
+    base.tell_whether_relayed(id);
     base.touch(id);
 }
 

@@ -154,7 +154,7 @@ impl Relays {
     pub(crate) fn end_connection(
         &mut self,
         base: &mut Base,
-        services: &Services,
+        services: &mut Services,
         id: RelayId,
         end: RelayEnd,
         (sent, got): (u64, u64),
@@ -180,6 +180,7 @@ impl Relays {
             ),
         }
         services.note_traffic(base, id, &Moved { ends, carrier, sent, got, paths });
+        services.onward.note_end(id, (sent, got));
     }
 
     /// A local address goes, and paths with it: what they have carried is kept.

@@ -305,7 +305,7 @@ impl Relays {
         services.report_closed(base, id);
     }
 
-    fn count_end(&mut self, base: &mut Base, services: &Services, id: RelayId, end: RelayEnd) {
+    fn count_end(&mut self, base: &mut Base, services: &mut Services, id: RelayId, end: RelayEnd) {
         base.core.count(end.counter());
         let flow = self.sctp.get(&id).map(Relay::bytes);
         let moved = flow.or_else(|| self.tcp.get(&id).map(TcpRelay::bytes));

@@ -193,6 +193,7 @@ impl Services {
             }
             Err(error) => {
                 self.on_led_over(base, RelayId(id.0));
+                self.onward.forget(id);
                 refuse_dial(base, association, flow, destination, &error);
             }
         }
@@ -211,7 +212,7 @@ impl Services {
         }
     }
 
-    fn check_dial(&mut self, base: &mut Base, relays: &mut Relays, id: DialId) {
+    pub(super) fn check_dial(&mut self, base: &mut Base, relays: &mut Relays, id: DialId) {
         let Some(dial) = self.dials.get(&id) else { return };
         match dial.socket.is_connected() {
             Ok(false) => {}
@@ -220,6 +221,9 @@ impl Services {
                 let Some(dial) = self.dials.remove(&id) else { return };
                 dial.socket.reset(&base.core.registry);
                 self.on_led_over(base, RelayId(id.0));
+                if self.onward.has(id) {
+                    return self.on_onward_failed(base, relays, id, &error);
+                }
                 let failed = Some(dial.destination);
                 if !self.dial_service(base, dial.association, dial.flow, dial.client, failed) {
                     refuse_dial(base, dial.association, dial.flow, dial.destination, &error);
@@ -236,10 +240,14 @@ impl Services {
         {
             dial.socket.reset(&base.core.registry);
             self.on_led_over(base, relay);
+            self.onward.forget(id);
             return refuse_dial(base, dial.association, dial.flow, dial.destination, &error);
         }
         if let Some(association) = base.get_mut(&dial.association) {
-            association.mux.accept(dial.flow, dial.destination);
+            // A service of this host is connected to from its own address.
+            let local = dial.socket.local_addr().unwrap_or(dial.destination);
+            let local = if self.onward.has(id) { local } else { dial.destination };
+            association.mux.accept(dial.flow, local);
             base.touch(dial.association);
         }
         debug!(target: log::CONNECTION,
@@ -258,6 +266,7 @@ impl Services {
     }
 
     pub(crate) fn drop_dial(&mut self, base: &mut Base, id: DialId) {
+        self.onward.forget(id);
         if let Some(dial) = self.dials.remove(&id) {
             base.core.count("dials_dropped");
             dial.socket.reset(&base.core.registry);
@@ -289,25 +298,27 @@ pub(crate) fn refuse_dial(
     error: &io::Error,
 ) {
     debug!(target: log::CONNECTION, "association {}: {destination}: {error}", id.0);
-    match error.raw_os_error() {
-        // Our own shortage, or an address that is ours no longer: plain TCP may tell more.
-        Some(
-            libc::EMFILE
-            | libc::ENFILE
-            | libc::ENOBUFS
-            | libc::ENOMEM
-            | libc::EADDRINUSE
-            | libc::EADDRNOTAVAIL,
-        )
-        | None => base.refuse(id, flow, Refusal::Busy, "dials_impossible"),
+    match errno_of(error) {
+        None => base.refuse(id, flow, Refusal::Busy, "dials_impossible"),
         // Its port may lead to another host behind the same NAT: TCP finds out.
         Some(_) if super::translated::is_translated(base, id, flow, destination) => {
             base.refuse(id, flow, Refusal::Busy, "dials_failed");
         }
-        Some(errno) => {
-            let errno = u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16);
-            base.refuse(id, flow, Refusal::Errno(errno), "dials_failed");
-        }
+        Some(errno) => base.refuse(id, flow, Refusal::Errno(errno), "dials_failed"),
+    }
+}
+
+/// What the destination's side has answered. None for our own shortage, or an address that is ours no longer: plain TCP
+/// may tell more.
+pub(super) fn errno_of(error: &io::Error) -> Option<u16> {
+    match error.raw_os_error()? {
+        libc::EMFILE
+        | libc::ENFILE
+        | libc::ENOBUFS
+        | libc::ENOMEM
+        | libc::EADDRINUSE
+        | libc::EADDRNOTAVAIL => None,
+        errno => Some(u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16)),
     }
 }
 

@@ -3,11 +3,14 @@
 mod dial;
 mod limits;
 mod listeners;
+mod onward;
 mod translated;
 mod waiting;
 
 pub(crate) use dial::{Dial, Incoming, connect};
 pub(crate) use listeners::{ListenerId, kernel_table};
+pub(crate) use onward::{ONWARD, OnwardRoom};
+pub use onward::{RelayConfig, RelayTo, RelayToError};
 
 use crate::allow::Denied;
 use crate::association::{DialId, RelayId};
@@ -33,6 +36,8 @@ pub(crate) struct Services {
     waiting: WaitingFlows,
     /// What receives datagrams on this host.
     udp_receivers: crate::datagrams::KernelTable,
+    /// Flows that lead beyond this host.
+    pub(crate) onward: OnwardRoom,
 }
 
 impl Services {

@@ -8,12 +8,13 @@ use manypath_engine::{
     AssociationId, Config, Endpoint, Instant, Outgoing, Ppid, StreamDirection, StreamId,
 };
 use manypath_flow::message::{
-    Accept, Body, Control, Credit, DatagramBody, DatagramOpen, Finish, Open, Parsed, Probe, Report,
-    Return, Want,
+    Accept, Body, Control, Credit, DatagramBody, DatagramOpen, Finish, Open, Parsed, Probe,
+    RelayBody, RelayOpen, Report, Return, Want,
 };
 use manypath_flow::{
-    ADAPTATION, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER,
-    PPID_DATAGRAM_OF_ACCEPTOR, PPID_DATAGRAM_OF_OPENER, Refusal, SCTP_PORT,
+    ADAPTATION, Destination, HostName, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
+    PPID_DATA_OF_OPENER, PPID_DATAGRAM_OF_ACCEPTOR, PPID_DATAGRAM_OF_OPENER, Refusal, RelayAnswer,
+    SCTP_PORT,
 };
 use manypath_net::{Driver, LocalBinding, UdpPort};
 use mio::{Poll, Token};
@@ -130,8 +131,9 @@ impl Peer {
             9 => return self.data(id, stream, PPID_DATA_OF_OPENER, number),
             kind => body(kind + 1, number, 0),
         };
+        let ordered = body.is_ordered();
         let control = Control { from_opener: false, generation, body };
-        self.send(id, stream, PPID_CONTROL, control.body.is_ordered(), control.encode());
+        self.send(id, stream, PPID_CONTROL, ordered, control.encode());
     }
 
     /// Sends bytes of a flow, or a datagram, or anything else.
@@ -235,6 +237,23 @@ fn somewhere(number: u8) -> SocketAddr {
     }
 }
 
+/// The same about relaying.
+fn relay_body(number: u8, window: u32, source: SocketAddr) -> RelayBody {
+    let name = HostName::new("localhost").map(|name| Destination::Name(name, number.into()));
+    match number & 7 {
+        0 => RelayBody::Ask,
+        1 | 2 => RelayBody::Answer(RelayAnswer::Relays),
+        3 => RelayBody::Answer(RelayAnswer::NotRelay),
+        4 | 5 => {
+            let destination = somewhere(number).into();
+            RelayBody::Open(Box::new(RelayOpen { window, source, destination }))
+        }
+        _ => name.map_or(RelayBody::Ask, |destination| {
+            RelayBody::Open(Box::new(RelayOpen { window, source, destination }))
+        }),
+    }
+}
+
 /// A message of each type, with numbers close to those that are expected.
 fn body(kind: u8, number: u8, flags: u8) -> Body {
     let bytes = u64::from(number) * 300;
@@ -246,6 +265,9 @@ fn body(kind: u8, number: u8, flags: u8) -> Body {
         2 => Refusal::Errno(111),
         _ => Refusal::Other(9),
     };
+    if kind >= 240 {
+        return Body::Relay(relay_body(number, window, source));
+    }
     match kind % 16 {
         0 | 1 => Body::Open(Open { window, destination, source }),
         2 => Body::Accept(Accept { window, local: destination }),

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A folder for the keys of a test, that goes with it.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(network: Network) -> Self {
@@ -67,7 +67,7 @@ pub(crate) fn encryption(status: &StackStatus) -> Option<&EncryptionStatus> {
 }
 
 /// Waits until the client has no association any more, so that the next one is made with whoever is there then.
-fn wait_for_the_end(launcher: &Launcher) {
+pub(crate) fn wait_for_the_end(launcher: &Launcher) {
     launcher.wait_for("the end", |status| status.associations.is_empty());
 }
 
@@ -82,7 +82,7 @@ fn wait_for_known(files: &KeyFiles, peer: (IpAddr, PublicKey)) {
 }
 
 /// What a connect that must not be plain TCP hears.
-fn errno(launcher: &mut Launcher, destination: SocketAddr) -> i32 {
+pub(crate) fn errno(launcher: &mut Launcher, destination: SocketAddr) -> i32 {
     let (id, mut reply) = launcher.open(destination, true);
     while reply == (Reply::Pending { id }) {
         reply = launcher.answer(id);

@@ -25,6 +25,7 @@ mod multiplexing;
 mod neighbours;
 mod proven;
 mod redirector;
+mod relays;
 mod restarts;
 mod rules;
 mod settings;

@@ -1,0 +1,114 @@
+//! Chains: this relay's own rules, or its setting `via`, lead on by another relay. The connection is asked for as that
+//! of a program of this host would be; the two flows are joined by a connection over loopback, which passes on ends and
+//! resets alike.
+
+use crate::association::{DialId, RelayId};
+use crate::attempt::{Client, Open};
+use crate::relays::{Carrier, Ends, Relay};
+use crate::socket::Socket;
+use crate::stack::Stack;
+use crate::token::Source;
+use manypath_control::Reply;
+use manypath_flow::{HostName, Refusal};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+/// The control connection that this room stands for.
+pub(crate) const ONWARD: u64 = u64::MAX;
+
+const fn client(id: DialId) -> Client {
+    Client { control: ONWARD, id: id.0 }
+}
+
+impl Stack {
+    /// Whether this host connects to `address` by another relay.
+    pub(super) fn is_chained(&self, address: SocketAddr) -> bool {
+        self.attempts.goes_by_relay(&self.base.core, address)
+    }
+
+    pub(super) fn chain(&mut self, id: DialId, address: SocketAddr) {
+        self.base.core.count("onward_chained");
+        let open = Open { destination: address, source: None, blocking: true, waiting: false };
+        self.attempts.on_open(&mut self.base, client(id), open);
+    }
+
+    pub(super) fn chain_by_name(&mut self, id: DialId, name: HostName, port: u16) {
+        self.base.core.count("onward_chained");
+        let destination = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let open = Open { destination, source: None, blocking: true, waiting: false };
+        self.attempts.on_open_named(&mut self.base, client(id), open, name);
+    }
+
+    /// Takes what was said to this room as to a launcher.
+    pub(crate) fn serve_onward(&mut self) {
+        while let Some(reply) = self.base.core.to_onward.pop_front() {
+            if let Reply::Accepted { id, .. } = reply {
+                self.on_chained(DialId(id));
+            } else if let Reply::Direct { id, .. } = reply {
+                self.on_unchained(DialId(id));
+            } else if let Reply::Failed { id, errno } = reply {
+                let error = io::Error::from_raw_os_error(errno);
+                let (base, relays) = (&mut self.base, &mut self.relays);
+                self.services.on_onward_failed(base, relays, DialId(id), &error);
+            }
+        }
+    }
+
+    /// The way by other relays is closed: this one connects itself.
+    fn on_unchained(&mut self, id: DialId) {
+        let Some(one) = self.services.onward.all.get_mut(&id.0) else { return };
+        one.own_way = true;
+        match one.current {
+            Some(address) => {
+                self.services.dial_onward(&mut self.base, &mut self.relays, id, address);
+            }
+            None => self.begin_onward(id),
+        }
+    }
+
+    fn on_chained(&mut self, id: DialId) {
+        let joined = loopback_pair().and_then(|(near, far)| {
+            let token = Source::Relay(id.0).token();
+            Ok((Socket::new(near.into(), &self.base.core.registry, token)?, far))
+        });
+        let Some(one) = self.services.onward.all.get(&id.0) else { return };
+        let (association, flow) = one.flow;
+        let destination = one.current.unwrap_or(SocketAddr::from(([0; 4], one.destination.port())));
+        let ends = Ends::From(one.client, destination);
+        let Ok((socket, far)) = joined else {
+            self.cancel_chain(id);
+            let (base, why) = (&mut self.base, Refusal::Busy);
+            return self.services.end_onward(base, id, why, "dials_impossible");
+        };
+        self.on_attach(client(id), far.into());
+        let local = socket.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
+        if let Some(association) = self.base.get_mut(&association) {
+            association.mux.accept(flow, local);
+        }
+        self.base.touch(association);
+        let relay = RelayId(id.0);
+        self.relays.start(&mut self.base, relay, Relay::new(association, flow, socket));
+        self.relays.begin_connection(&self.base, relay, ends, Carrier::Sctp(association));
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn cancel_chain(&mut self, id: DialId) {
+        if let Some(attempt) = self.base.core.control.attempt(client(id)) {
+            self.attempts.cancel(&mut self.base, attempt);
+        }
+    }
+}
+
+/// Two ends of a connection on this host; nobody else's.
+fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let own = near.local_addr()?;
+    // Others may connect to the port before us.
+    loop {
+        let (far, peer) = listener.accept()?;
+        if peer == own {
+            return Ok((near, far));
+        }
+    }
+}

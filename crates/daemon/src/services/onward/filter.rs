@@ -1,0 +1,249 @@
+//! Where a relay connects to. What the internet at large reaches is open; everything else is closed unless it is named:
+//! private networks and this host's own, and all that IPv6 can spell of them.
+
+use manypath_rules::{Network, Ports};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+/// A network, or some of its ports, to which a relay connects although it is closed otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelayTo {
+    /// The network.
+    pub network: Network,
+    /// The ports; all when absent.
+    pub ports: Option<Ports>,
+}
+
+/// Why a text is not a [`RelayTo`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RelayToError(String);
+
+impl fmt::Display for RelayToError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &self.0;
+        write!(
+            f,
+            "'{text}' is not NETWORK[:PORTS] (for example 10.0.0.0/8, 192.0.2.1:80-90, [fd00::/8]:443)"
+        )
+    }
+}
+
+impl std::error::Error for RelayToError {}
+
+impl FromStr for RelayTo {
+    type Err = RelayToError;
+
+    fn from_str(text: &str) -> Result<Self, RelayToError> {
+        let (network, ports) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((network, "")) => (network, None),
+            Some((network, ports)) => (network, ports.strip_prefix(':').or(Some(""))),
+            None if text.parse::<Network>().is_ok() => (text, None),
+            None => text.rsplit_once(':').map_or((text, None), |(it, ports)| (it, Some(ports))),
+        };
+        let error = |_| RelayToError(text.to_owned());
+        let ports = ports.map(str::parse::<Ports>).transpose().map_err(error)?;
+        Ok(Self { network: network.parse().map_err(error)?, ports })
+    }
+}
+
+impl RelayTo {
+    fn names(&self, address: IpAddr, port: u16) -> bool {
+        self.network.contains(address) && self.ports.is_none_or(|ports| ports.contains(port))
+    }
+}
+
+/// Whether a relay connects to `destination`. `own` are this host's addresses, each with the network that it is in;
+/// `loopback` lets loopback addresses through that are named.
+pub(super) fn is_open(
+    destination: SocketAddr,
+    named: &[RelayTo],
+    own: &[Network],
+    loopback: bool,
+) -> bool {
+    let port = destination.port();
+    let open = |address: IpAddr| {
+        let is_named = named.iter().any(|one| one.names(address, port));
+        let never = address.is_unspecified()
+            || address.is_multicast()
+            || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+            || (address.is_loopback() && !loopback);
+        let closed = !is_global(address) || own.iter().any(|network| network.contains(address));
+        !never && (is_named || !closed)
+    };
+    port != 0 && meanings(destination.ip()).into_iter().all(open)
+}
+
+/// The addresses that one may lead to: a translator or a tunnel takes an IPv4 address out of some IPv6 ones.
+fn meanings(address: IpAddr) -> Vec<IpAddr> {
+    let address = address.to_canonical();
+    let IpAddr::V6(v6) = address else { return vec![address] };
+    let bits = v6.to_bits();
+    let v4 = |shift: u32| IpAddr::V4(Ipv4Addr::from_bits((bits >> shift) as u32));
+    match v6.segments() {
+        // IPv4-compatible (RFC 4291 section 2.5.5.1), but not :: and ::1, which are what they are.
+        [0, 0, 0, 0, 0, 0, high, _] if high != 0 => vec![v4(0)],
+        // NAT64 (RFC 6052 section 2.1).
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => vec![v4(0)],
+        // 6to4 (RFC 3056 section 2).
+        [0x2002, ..] => vec![v4(80)],
+        // ISATAP (RFC 5214 section 6.1) in a network that may be global.
+        [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => vec![address, v4(0)],
+        _ => vec![address],
+    }
+}
+
+/// Whether the internet at large reaches an address (the registries of RFC 6890).
+fn is_global(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let closed = |(first, prefix): &([u8; 4], u32)| {
+                let first = Ipv4Addr::from(*first).to_bits();
+                (first ^ v4.to_bits()) >> (32 - prefix) == 0
+            };
+            !CLOSED_V4.iter().any(closed)
+        }
+        IpAddr::V6(v6) => {
+            let closed = |(first, prefix): &([u16; 2], u32)| {
+                let first = Ipv6Addr::new(first[0], first[1], 0, 0, 0, 0, 0, 0).to_bits();
+                (first ^ v6.to_bits()) >> (128 - prefix) == 0
+            };
+            // All of the global unicast addresses that are in use: 2000::/3.
+            v6.segments()[0] >> 13 == 1 && !CLOSED_V6.iter().any(closed)
+        }
+    }
+}
+
+const CLOSED_V4: [([u8; 4], u32); 15] = [
+    ([0, 0, 0, 0], 8),
+    ([10, 0, 0, 0], 8),
+    ([100, 64, 0, 0], 10),
+    ([127, 0, 0, 0], 8),
+    ([169, 254, 0, 0], 16),
+    ([172, 16, 0, 0], 12),
+    ([192, 0, 0, 0], 24),
+    ([192, 0, 2, 0], 24),
+    ([192, 88, 99, 0], 24),
+    ([192, 168, 0, 0], 16),
+    ([198, 18, 0, 0], 15),
+    ([198, 51, 100, 0], 24),
+    ([203, 0, 113, 0], 24),
+    ([224, 0, 0, 0], 4),
+    ([240, 0, 0, 0], 4),
+];
+
+/// Within 2000::/3: protocol assignments, among them Teredo, documentation, and 6to4, which is taken apart before.
+const CLOSED_V6: [([u16; 2], u32); 4] =
+    [([0x2001, 0], 23), ([0x2001, 0xdb8], 32), ([0x2002, 0], 16), ([0x3fff, 0], 20)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(destination: &str, named: &[&str]) -> bool {
+        let named: Vec<RelayTo> = named.iter().map(|one| one.parse().unwrap()).collect();
+        let own = ["8.8.4.0/24", "2600:1::/64"].map(|network| network.parse().unwrap());
+        is_open(destination.parse().unwrap(), &named, &own, false)
+    }
+
+    #[test]
+    fn the_internet_is_open() {
+        for destination in ["1.1.1.1:443", "[2606:4700::1]:443", "9.255.255.255:1", "172.32.0.1:80"]
+        {
+            assert!(open(destination, &[]), "{destination}");
+        }
+        for destination in ["[::ffff:1.1.1.1]:1", "[64:ff9b::1.1.1.1]:1", "[2002:101:101::1]:1"] {
+            assert!(open(destination, &[]), "{destination}");
+        }
+    }
+
+    #[test]
+    fn private_networks_and_those_of_this_host_are_closed_in_every_spelling() {
+        let v4 = [
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.1.2.3",
+            "169.254.169.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "255.255.255.255",
+            "224.0.0.1",
+            "240.0.0.1",
+            "198.18.0.1",
+            "192.0.0.8",
+            "8.8.4.4",
+            "203.0.113.1",
+        ];
+        for text in v4 {
+            let address: Ipv4Addr = text.parse().unwrap();
+            let [a, b, c, d] = address.octets();
+            let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            let spellings = [
+                format!("{address}:80"),
+                format!("[::ffff:{address}]:80"),
+                format!("[::{high:x}:{low:x}]:80"),
+                format!("[64:ff9b::{address}]:80"),
+                format!("[2002:{high:x}:{low:x}::1]:80"),
+                format!("[2606:4700::5efe:{address}]:80"),
+                format!("[2606:4700::200:5efe:{address}]:80"),
+            ];
+            for one in spellings {
+                assert!(!open(&one, &[]), "{one}");
+            }
+        }
+        for v6 in [
+            "::",
+            "::1",
+            "fe80::1",
+            "fec0::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+            "100::1",
+            "64:ff9b:1::1",
+            "5f00::1",
+            "4000::1",
+            "2600:1::5",
+            "3fff::1",
+        ] {
+            assert!(!open(&format!("[{v6}]:80"), &[]), "{v6}");
+        }
+        assert!(!open("1.1.1.1:0", &[]));
+    }
+
+    #[test]
+    fn what_is_named_is_open_at_the_named_ports_alone() {
+        assert!(open("10.1.2.3:80", &["10.0.0.0/8"]));
+        assert!(!open("10.1.2.3:80", &["10.0.0.0/8:443", "10.2.0.0/16"]));
+        assert!(open("10.1.2.3:85", &["192.168.0.0/16", "10.1.2.3:80-90"]));
+        assert!(open("[fd00::1]:443", &["[fd00::/8]:443"]) && open("[fd00::1]:443", &["fd00::/8"]));
+        assert!(open("[64:ff9b::10.1.2.3]:80", &["10.0.0.0/8"]));
+        assert!(open("8.8.4.4:53", &["8.8.4.4:53"]) && !open("8.8.4.5:53", &["8.8.4.4:53"]));
+        // Not even by name.
+        for never in ["127.0.0.1:80", "[::1]:80", "0.0.0.0:80", "224.0.0.1:80", "[ff02::1]:80"] {
+            assert!(!open(never, &["0.0.0.0/0", "::/0"]), "{never}");
+        }
+    }
+
+    #[test]
+    fn networks_are_read_with_ports_and_without() {
+        for text in [
+            "",
+            "10.0.0.0/8:",
+            "10.0.0.0/33",
+            "10.0.0.1/8",
+            "[fd00::/8",
+            "[fd00::/8]443",
+            "x",
+            "10.0.0.0/8:0",
+        ] {
+            assert!(text.parse::<RelayTo>().is_err(), "{text}");
+        }
+    }
+}

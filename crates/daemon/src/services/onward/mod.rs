@@ -1,0 +1,369 @@
+//! Flows that lead beyond this host, which relays them to other hosts by TCP.
+//!
+//! ```text
+//! RELAY OPEN ─▶ whose? ─▶ name? ─▶ open to relays? ─▶ TCP ─▶ ACCEPT ─▶ relay
+//!                          │  thread     │ of this host's own rules: by another relay
+//!                          └─────────────┘
+//! ```
+//!
+//! A relay is never open: it serves peers that have shown a key that was authorized for that, on associations that they
+//! have begun. What they may reach says [`filter`]; names are looked at after they were resolved.
+
+mod chain;
+mod filter;
+
+pub(crate) use chain::ONWARD;
+pub use filter::{RelayTo, RelayToError};
+
+use crate::association::{DialId, FlowUse, RelayId};
+use crate::base::Base;
+use crate::config::StackConfig;
+use crate::core::Core;
+use crate::log;
+use crate::names::Asker;
+use crate::relays::Relays;
+use crate::services::{Services, dial};
+use crate::stack::Stack;
+use manypath_control::status::RelayedPeerStatus;
+use manypath_engine::{AssociationId, Duration, Instant};
+use manypath_flow::{Destination, FlowId, Refusal, RelayAnswer};
+use manypath_keys::PublicKey;
+use manypath_rules::{Encrypt, Network, Options};
+use manypath_trust::Fingerprint;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use tracing::debug;
+
+/// How long what was read of this host's own addresses counts.
+const ADDRESSES_COUNT: Duration = Duration::from_secs(1);
+
+/// What a relay does for peers that are authorized.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RelayConfig {
+    /// What it connects to besides the internet at large.
+    pub to: Vec<RelayTo>,
+    /// Connections that a peer may have at a time.
+    pub connections: usize,
+}
+
+impl RelayConfig {
+    /// Connections of a peer unless told otherwise: as many as streams of an association carry from its beginning.
+    pub const CONNECTIONS: usize = 1024;
+
+    /// Whether a stack may relay at all.
+    ///
+    /// # Errors
+    /// It would be open, or tell nobody apart.
+    pub(crate) fn check(config: &StackConfig) -> io::Result<()> {
+        let authorized = config.keys.as_ref().is_some_and(|keys| keys.authorized_peers.is_some());
+        if config.relay.is_none() || (authorized && config.encrypt == Encrypt::Require) {
+            return Ok(());
+        }
+        let text = "a relay needs encrypt = require and a list of the keys that may use it: --authorized FILE";
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+}
+
+/// What the relay has done for one peer.
+#[derive(Debug, Default)]
+struct Usage {
+    open: usize,
+    opened: u64,
+    denied: u64,
+    failed: u64,
+    to_destinations: u64,
+    from_destinations: u64,
+}
+
+/// A connection beyond this host, from its RELAY OPEN to its end.
+#[derive(Debug)]
+struct Onward {
+    peer: PublicKey,
+    flow: (AssociationId, FlowId),
+    /// As the log names it.
+    destination: Destination,
+    /// Addresses that have not been tried, the best last.
+    untried: Vec<SocketAddr>,
+    /// The one that is tried.
+    current: Option<SocketAddr>,
+    /// No other relay leads there now.
+    own_way: bool,
+    client: SocketAddr,
+}
+
+/// Connections that this host relays, and for whom.
+#[derive(Debug, Default)]
+pub(crate) struct OnwardRoom {
+    all: BTreeMap<u64, Onward>,
+    peers: BTreeMap<PublicKey, Usage>,
+    own: Option<(Instant, Vec<Network>)>,
+}
+
+impl OnwardRoom {
+    /// A connection is over: what it has moved to its destination and from there.
+    pub(crate) fn note_end(&mut self, id: RelayId, (from, to): (u64, u64)) {
+        let Some(one) = self.all.remove(&id.0) else { return };
+        let usage = self.peers.entry(one.peer).or_default();
+        usage.open -= 1;
+        usage.to_destinations += to;
+        usage.from_destinations += from;
+    }
+
+    fn usage(&mut self, peer: PublicKey) -> &mut Usage {
+        self.peers.entry(peer).or_default()
+    }
+
+    /// Forgets a connection that has come to nothing.
+    pub(super) fn forget(&mut self, id: DialId) -> bool {
+        let Some(one) = self.all.remove(&id.0) else { return false };
+        self.usage(one.peer).open -= 1;
+        true
+    }
+
+    /// Whether a connection leads beyond this host.
+    pub(super) fn has(&self, id: DialId) -> bool {
+        self.all.contains_key(&id.0)
+    }
+
+    pub(crate) fn statuses(&self, relays: &Relays) -> Vec<RelayedPeerStatus> {
+        let status = |(peer, usage): (&PublicKey, &Usage)| {
+            let own = self.all.iter().filter(|(_, one)| one.peer == *peer);
+            let moved = own.filter_map(|(id, _)| Some(relays.get(&RelayId(*id))?.bytes()));
+            let (from, to) = moved.fold((0, 0), |(from, to), (f, t)| (from + f, to + t));
+            RelayedPeerStatus {
+                peer: Fingerprint::of(peer).to_string(),
+                open: usage.open as u64,
+                opened: usage.opened,
+                denied: usage.denied,
+                failed: usage.failed,
+                to_destinations_bytes: usage.to_destinations + to,
+                from_destinations_bytes: usage.from_destinations + from,
+            }
+        };
+        self.peers.iter().map(status).collect()
+    }
+}
+
+/// This host's addresses, and the networks that they are in.
+fn own_networks_lately(own: &mut Option<(Instant, Vec<Network>)>, now: Instant) -> &[Network] {
+    let fresh = |(at, _): &(Instant, Vec<Network>)| now.since(*at) < ADDRESSES_COUNT;
+    if !own.as_ref().is_some_and(fresh) {
+        let known = own.take().map(|(_, known)| known).unwrap_or_default();
+        *own = Some((now, own_networks().unwrap_or(known)));
+    }
+    own.as_ref().map_or(&[], |(_, own)| own)
+}
+
+/// A network of a whole family would close everything; its address alone is this host's.
+fn own_networks() -> io::Result<Vec<Network>> {
+    let networks = |one: &manypath_net::Interface| {
+        let network = Some(one.prefix_len).filter(|prefix| *prefix > 0);
+        let network = network.and_then(|prefix| network_of(one.addr, prefix));
+        [Some(Network::host(one.addr)), network]
+    };
+    Ok(manypath_net::interfaces()?.iter().flat_map(networks).flatten().collect())
+}
+
+fn network_of(addr: IpAddr, prefix: u8) -> Option<Network> {
+    let first: IpAddr = match addr {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            Ipv4Addr::from_bits(v4.to_bits() & mask).into()
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            std::net::Ipv6Addr::from_bits(v6.to_bits() & mask).into()
+        }
+    };
+    Network::new(first, prefix).ok()
+}
+
+impl Base {
+    /// The peer has shown a key: whether flows of its are relayed.
+    pub(crate) fn tell_whether_relayed(&mut self, id: AssociationId) {
+        let answer = match (&self.core.config.relay, self.is_ours(id)) {
+            (None, _) => RelayAnswer::NotRelay,
+            (Some(_), true) => RelayAnswer::NotAllowed,
+            (Some(_), false) => RelayAnswer::Relays,
+        };
+        if let Some(association) = self.get_mut(&id) {
+            association.mux.set_relay_answer(answer);
+        }
+        self.touch(id);
+    }
+}
+
+impl Stack {
+    /// A peer asks for a flow beyond this host.
+    pub(crate) fn on_incoming_beyond(&mut self, association: AssociationId, flow: FlowId) {
+        let base = &mut self.base;
+        if !base.core.phase.serves_peers() {
+            return base.refuse(association, flow, Refusal::Busy, "dial_denied_ending");
+        }
+        let most = base.core.config.relay.as_ref().map_or(0, |relay| relay.connections);
+        let peer = base.keys.peer_of(association).filter(|_| !base.is_ours(association));
+        let destination = base.get(&association).and_then(|one| one.mux.destination_beyond(flow));
+        let (Some(peer), Some(destination)) = (peer, destination.cloned()) else {
+            return base.refuse(association, flow, Refusal::NotRelay, "onward_denied_peer");
+        };
+        let usage = self.services.onward.usage(peer);
+        if usage.open >= most {
+            usage.denied += 1;
+            return base.refuse(association, flow, Refusal::Busy, "onward_denied_too_many");
+        }
+        (usage.open, usage.opened) = (usage.open + 1, usage.opened + 1);
+        let id = DialId(base.core.next_id());
+        let client = base.core.peer_ip(association).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let one = Onward {
+            peer,
+            flow: (association, flow),
+            destination,
+            untried: Vec::new(),
+            current: None,
+            own_way: false,
+            client: SocketAddr::new(client, 0),
+        };
+        base.set_flow_use(association, flow, FlowUse::Dial(id));
+        self.services.onward.all.insert(id.0, one);
+        self.begin_onward(id);
+    }
+
+    fn begin_onward(&mut self, id: DialId) {
+        let Some(one) = self.services.onward.all.get_mut(&id.0) else { return };
+        match one.destination.clone() {
+            Destination::Address(address) => {
+                one.untried = vec![address];
+                self.connect_onward(id);
+            }
+            Destination::Name(name, port)
+                if !one.own_way && self.attempts.sends_names(&self.base.core, port) =>
+            {
+                self.chain_by_name(id, name, port);
+            }
+            Destination::Name(name, _) => {
+                let (base, asker) = (&mut self.base, Asker::Onward(id.0));
+                if !base.core.names.ask(asker, name.as_str()) {
+                    self.services.end_onward(base, id, Refusal::Busy, "onward_names_full");
+                }
+            }
+        }
+    }
+
+    /// Names have been resolved.
+    pub(crate) fn on_names_found(&mut self) {
+        for found in self.base.core.names.take() {
+            let id = match found.asker {
+                Asker::Onward(id) => DialId(id),
+                Asker::Relay(host) => {
+                    self.attempts.note_relay(&mut self.base.core, host, found.addresses);
+                    continue;
+                }
+            };
+            let Some(one) = self.services.onward.all.get_mut(&id.0) else { continue };
+            let port = one.destination.port();
+            let found = found.addresses.into_iter().map(|addr| SocketAddr::new(addr, port));
+            one.untried = found.rev().collect();
+            if one.untried.is_empty() {
+                let (base, why) = (&mut self.base, Refusal::NoSuchName);
+                self.services.end_onward(base, id, why, "onward_names_unknown");
+            } else {
+                self.connect_onward(id);
+            }
+        }
+    }
+
+    fn connect_onward(&mut self, id: DialId) {
+        let Some(address) = self.services.next_address(&mut self.base, id) else { return };
+        let own_way = self.services.onward.all.get(&id.0).is_some_and(|one| one.own_way);
+        if !own_way && self.is_chained(address) {
+            return self.chain(id, address);
+        }
+        self.services.dial_onward(&mut self.base, &mut self.relays, id, address);
+    }
+}
+
+impl Services {
+    /// The next address that is open to relays. Without one the flow is refused.
+    fn next_address(&mut self, base: &mut Base, id: DialId) -> Option<SocketAddr> {
+        let loopback = base.core.config.loopback_paths;
+        loop {
+            let one = self.onward.all.get_mut(&id.0)?;
+            let Some(address) = one.untried.pop() else {
+                let refusal = Refusal::DestinationClosed;
+                self.end_onward(base, id, refusal, "onward_denied_destination");
+                return None;
+            };
+            let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
+            let own = own_networks_lately(&mut self.onward.own, base.core.now);
+            if filter::is_open(address, named, own, loopback) {
+                one.current = Some(address);
+                return Some(address);
+            }
+            debug!(target: log::CONNECTION, "not relayed: {address} is closed to relays");
+        }
+    }
+
+    pub(super) fn dial_onward(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        id: DialId,
+        address: SocketAddr,
+    ) {
+        let Some(one) = self.onward.all.get(&id.0) else { return };
+        let (flow, ends) = (one.flow, (one.client, crate::allow::canonical(address)));
+        match dial::connect(None, ends.1, false) {
+            Ok(fd) => {
+                self.start_dial(base, id, flow, ends, Options::default(), fd);
+                self.check_dial(base, relays, id);
+            }
+            Err(error) => self.on_onward_failed(base, relays, id, &error),
+        }
+    }
+
+    /// An address could not be connected to: the next one is tried, or the error is the answer.
+    pub(super) fn on_onward_failed(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        id: DialId,
+        error: &io::Error,
+    ) {
+        let more = self.onward.all.get(&id.0).is_some_and(|one| !one.untried.is_empty());
+        if more {
+            if let Some(address) = self.next_address(base, id) {
+                self.dial_onward(base, relays, id, address);
+            }
+            return;
+        }
+        let refusal = match dial::errno_of(error) {
+            Some(errno) => Refusal::Errno(errno),
+            None => Refusal::Busy,
+        };
+        self.end_onward(base, id, refusal, "onward_dials_failed");
+    }
+
+    /// A flow beyond this host comes to nothing.
+    fn end_onward(&mut self, base: &mut Base, id: DialId, why: Refusal, counter: &'static str) {
+        let Some(one) = self.onward.all.get(&id.0) else { return };
+        let (association, flow) = one.flow;
+        debug!(target: log::CONNECTION, "association {}: {}: {why:?}", association.0, one.destination);
+        let usage = self.onward.peers.entry(one.peer).or_default();
+        let count = match why == Refusal::DestinationClosed {
+            true => &mut usage.denied,
+            false => &mut usage.failed,
+        };
+        *count += 1;
+        self.onward.forget(id);
+        base.refuse(association, flow, why, counter);
+    }
+}
+
+impl Core {
+    /// Whether this stack resolves names.
+    pub(crate) fn resolves_names(&self) -> bool {
+        let via = self.rules.relays().into_iter().chain(self.config.via);
+        self.config.relay.is_some() || via.count() > 0
+    }
+}
