@@ -63,6 +63,9 @@ pub struct StackStatus {
     /// What the stack has relayed to other hosts, for each peer.
     #[serde(default)]
     pub relayed_peers: Vec<RelayedPeerStatus>,
+    /// What each host behind the doors of a gateway has had.
+    #[serde(default)]
+    pub door_hosts: Vec<DoorHostStatus>,
     /// What is remembered about peers that did not speak SCTP, or refused a destination.
     pub peers: Vec<PeerStatus>,
     /// How often plain TCP was used instead, by reason.
@@ -120,6 +123,27 @@ pub struct RelayedPeerStatus {
     pub to_destinations_bytes: u64,
     /// Bytes received from destinations.
     pub from_destinations_bytes: u64,
+}
+
+/// Connections of a host that come in at the doors of a gateway.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DoorHostStatus {
+    /// The host; the unspecified address stands for all beyond the first 1024.
+    pub host: IpAddr,
+    /// Connections that are open.
+    pub open: u64,
+    /// Connections over SCTP that have ended.
+    pub carried: u64,
+    /// Connections over plain TCP that have ended.
+    pub plain: u64,
+    /// Connects that failed.
+    pub failed: u64,
+    /// Connects that the door refused.
+    pub refused: u64,
+    /// Bytes that the host has sent, on open connections, too.
+    pub sent_bytes: u64,
+    /// Bytes that the host has received.
+    pub received_bytes: u64,
 }
 
 /// Memory for data that programs have not taken.

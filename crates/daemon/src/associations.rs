@@ -254,7 +254,7 @@ impl Stack {
         let base = &mut self.base;
         match used {
             FlowUse::Attempt(attempt) => self.attempts.on_flow_lost(base, attempt, reason),
-            FlowUse::Caller(id) => self.callers.on_call_lost(base, id, reason),
+            FlowUse::Caller(id) => self.clients.callers.on_call_lost(base, id, reason),
             FlowUse::Dial(dial) => self.services.drop_dial(base, dial),
             FlowUse::Relay(relay) => self.relays.reset(base, &mut self.services, relay, end),
             FlowUse::Closing => {}

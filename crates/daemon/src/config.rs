@@ -2,6 +2,7 @@
 
 use crate::allow::Allow;
 use crate::base::MAX_FLOWS;
+use crate::doors::Doors;
 use crate::gateway::Gateway;
 use crate::keys::KeyFiles;
 use crate::log::{Level, Levels};
@@ -122,6 +123,8 @@ pub struct StackConfig {
     pub allow: Vec<Allow>,
     /// Join SCTP programs with TCP programs, and do nothing else.
     pub gateway: Option<Gateway>,
+    /// Where connections come in of programs and hosts that no launcher intercepts.
+    pub doors: Option<Doors>,
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
     /// Without one, connects are carried and `allow` is all.
     pub rules: Option<RulesFile>,
@@ -262,6 +265,7 @@ impl Default for StackConfig {
             door: false,
             allow: Vec::new(),
             gateway: None,
+            doors: None,
             rules: None,
             paths: None,
             redundancy: Redundancy::Off,

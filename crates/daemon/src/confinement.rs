@@ -1,6 +1,7 @@
 //! A stack of root gives up the rights of root.
 
 use crate::config::{Encapsulation, StackConfig};
+use crate::doors::DoorRoom;
 use crate::keeper::Keeper;
 use crate::log;
 use crate::stack::Stack;
@@ -13,7 +14,7 @@ use tracing::warn;
 /// to hear of the host's addresses. Its control sockets come from its [`Keeper`].
 const FAMILIES: &[i32] = &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 /// The kernel's tables of sockets, in which a stack looks for listeners.
-const READABLE: &str = "/proc";
+const TABLES: &str = "/proc";
 /// Where a system keeps who knows the names of hosts, and the libraries with which the C library asks them.
 const NAMES: &str = "/etc";
 const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/lib", "/lib64"];
@@ -48,10 +49,11 @@ impl Stack {
         self.confinement = Some(confinement);
     }
 
-    /// What it reads: the tables, and what says who knows the names of hosts, if it looks some up.
+    /// The kernel's tables of sockets, and what says who knows the names of hosts, if it has to look some up.
     fn readable(&self) -> Vec<PathBuf> {
-        let mut readable = vec![PathBuf::from(READABLE)];
-        if self.base.core.resolves_names() {
+        let mut readable = vec![PathBuf::from(TABLES)];
+        let has_proxies = self.clients.doors.as_ref().is_some_and(DoorRoom::has_proxies);
+        if has_proxies || self.base.core.resolves_names() {
             // Folders: a file that is replaced when the network changes must be found again.
             readable.push(PathBuf::from(NAMES));
             let file = std::fs::canonicalize(Path::new(NAMES).join("resolv.conf"));

@@ -5,6 +5,7 @@ use crate::base::protection;
 use crate::config::StackConfig;
 use crate::core::Core;
 use crate::datagrams::Program;
+use crate::doors::DoorNews;
 use crate::keeper::Keeper;
 use crate::log;
 use crate::services::{ListenerId, ONWARD};
@@ -24,6 +25,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use tracing::warn;
 
+/// The control connection that the doors of this very stack stand for.
+pub(crate) const DOORS: u64 = 0;
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
 pub(crate) const SOCKET_MODE: u32 = 0o600;
 /// Requests taken from one connection before others have their turn.
@@ -71,6 +74,7 @@ pub(crate) struct ControlServer {
     last: u64,
     attempts: BTreeMap<Client, AttemptId>,
     clients: BTreeMap<AttemptId, Client>,
+    to_doors: VecDeque<DoorNews>,
 }
 
 impl ControlServer {
@@ -195,10 +199,22 @@ impl ControlServer {
 
     /// Queues a reply; it goes out as soon as the caller reads. One that has gone is dropped by the loop.
     pub(crate) fn reply(&mut self, control: u64, reply: Reply, fd: Option<OwnedFd>) {
+        if control == DOORS {
+            return self.to_doors.push_back(DoorNews::Reply(reply));
+        }
         if let Some(connection) = self.connections.get_mut(&control) {
             connection.waiting.push_back((reply, fd));
             self.flush(control);
         }
+    }
+
+    /// Tells the doors what a connection of theirs has moved.
+    pub(crate) fn tell_doors(&mut self, news: DoorNews) {
+        self.to_doors.push_back(news);
+    }
+
+    pub(crate) fn next_door_news(&mut self) -> Option<DoorNews> {
+        self.to_doors.pop_front()
     }
 
     fn flush(&mut self, id: u64) {

@@ -5,6 +5,7 @@
 //!                      └── no progress, or told twice ──▶ everything is reset
 //! ```
 
+use crate::doors::DoorRoom;
 use crate::log;
 use crate::relays::RelayEnd;
 use crate::stack::Stack;
@@ -116,6 +117,7 @@ impl Stack {
         if self.stopper.is_told() {
             self.stop();
         }
+        self.on_names();
         let Some(seat) = self.base.core.config.seat.clone() else { return };
         (0..seat.take_stops()).for_each(|_| self.stop_this());
         if seat.take_reload() {
@@ -129,6 +131,9 @@ impl Stack {
         let (last_progress, mark) = (self.base.core.now, self.relays.progress_mark(&self.base));
         self.base.core.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
         self.base.core.timers.set(self.base.core.now, Timer::Drain);
+        if let Some(doors) = &mut self.clients.doors {
+            doors.close();
+        }
         if cause != Cause::Succeeded {
             self.tell_stopping();
         }
@@ -182,7 +187,8 @@ impl Stack {
     /// Whether everything that has been taken was handed over, and nobody wants more to be.
     fn is_drained(&mut self) -> bool {
         let idle = self.attempts.is_empty()
-            && self.callers.len() == 0
+            && self.clients.callers.len() == 0
+            && self.clients.doors.as_ref().is_none_or(DoorRoom::is_empty)
             && self.relays.ids().is_empty()
             && self.datagrams.is_empty()
             && self
@@ -215,7 +221,10 @@ impl Stack {
 
     /// Resets what is left, on both sides.
     pub(crate) fn end(&mut self) {
-        self.callers.end_callers(&mut self.base);
+        self.clients.callers.end_callers(&mut self.base);
+        if let Some(doors) = &mut self.clients.doors {
+            doors.end(&self.base);
+        }
         for relay in self.relays.ids() {
             self.relays.reset(&mut self.base, &mut self.services, relay, RelayEnd::StackEnds);
         }

@@ -28,6 +28,7 @@ mod control_server;
 mod core;
 mod counters;
 mod datagrams;
+mod doors;
 mod drain;
 mod gateway;
 mod jobs;
@@ -66,6 +67,7 @@ pub use allow::{Allow, AllowError};
 pub use config::{
     DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, LocalName, Locals, StackConfig,
 };
+pub use doors::{Doors, Users, listen_transparently};
 pub use gateway::{Gateway, Way};
 pub use keeper::{Keeper, Kept, keep};
 pub use keys::KeyFiles;

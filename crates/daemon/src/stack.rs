@@ -16,6 +16,7 @@ use crate::control_server::ControlServer;
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::datagrams::{DatagramId, Datagrams};
+use crate::doors::DoorRoom;
 use crate::drain::Phase;
 use crate::gateway::Callers;
 use crate::keys::Keys;
@@ -72,8 +73,7 @@ pub struct Stack {
     /// The server side.
     pub(crate) services: Services,
     pub(crate) relays: Relays,
-    /// TCP clients of a gateway.
-    pub(crate) callers: Callers,
+    pub(crate) clients: Clients,
     pub(crate) datagrams: Datagrams,
     pub(crate) signals: Option<Signals>,
     pub(crate) service: Service,
@@ -88,6 +88,14 @@ pub struct Stack {
     pub(crate) scratch: Box<[u8]>,
     /// The last turn ended before everything that it caused was done.
     unsettled: bool,
+}
+
+/// Who comes in at ports of this host instead of being intercepted.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    /// TCP clients of a gateway to SCTP.
+    pub(crate) callers: Callers,
+    pub(crate) doors: Option<DoorRoom>,
 }
 
 /// Ends a running stack from another thread.
@@ -107,6 +115,11 @@ impl Stopper {
     pub fn stop(&self) -> io::Result<()> {
         self.told.store(true, Ordering::Relaxed);
         self.waker.wake()
+    }
+
+    /// What wakes the stack's poll.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
     }
 
     /// Whether the stack was told to end since the last call.
@@ -154,7 +167,7 @@ impl Stack {
             poll,
             stopper: Stopper::new(waker.clone()),
             uplinks: Uplinks::default(),
-            callers: Callers::default(),
+            clients: Clients::default(),
             datagrams: Datagrams::new(lifetimes(&config)),
             signals,
             service: Service::new(config.service, config.loop_index() == 0),
@@ -193,6 +206,7 @@ impl Stack {
         protection::prepare_keys(&mut stack.base)?;
         stack.base.core.begin_sharing();
         stack.begin_gateway()?;
+        stack.begin_doors()?;
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
         stack.attempts.find_relays(&mut stack.base.core, Lookup::Now);
@@ -296,7 +310,7 @@ impl Stack {
         self.unsettled = true;
         self.relays.begin_turn();
         for round in 0..ROUNDS_PER_TURN {
-            let news = self.drain_endpoint();
+            let news = self.drain_endpoint() | self.serve_doors();
             self.drop_broken();
             if round > 0 && !news && self.base.is_settled() && !self.relays.has_work() {
                 self.unsettled = false;
@@ -331,8 +345,10 @@ impl Stack {
             }
             Source::Control(id) => base.core.control.on_event(id),
             Source::ControlListener | Source::Door => base.core.accept_control(),
-            Source::Clients(_) => self.callers.accept_callers(base, &self.relays),
-            Source::Caller(id) => self.callers.on_caller_event(base, RelayId(id), event),
+            Source::Clients(_) => self.clients.callers.accept_callers(base, &self.relays),
+            Source::Caller(id) => self.clients.callers.on_caller_event(base, RelayId(id), event),
+            Source::DoorListener(_) => self.accept_at_doors(),
+            Source::DoorClient(id) => self.on_door_client(id, event),
             Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
             Source::Line(control) => self.datagrams.on_line(control),
             Source::Network => {

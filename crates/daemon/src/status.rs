@@ -33,7 +33,7 @@ impl Stack {
             draining: !self.base.core.phase.takes_work(),
             udp_port: self.base.core.locals.udp_port(),
             privileged_port: self.base.core.locals.second_port,
-            allow: self.base.core.open_services(),
+            allow: self.served(),
             listeners: self
                 .services
                 .listeners
@@ -48,6 +48,7 @@ impl Stack {
             identity: self.base.keys.identity_status(),
             sandbox: self.sandbox_status(),
             relayed_peers: self.services.onward.statuses(&self.relays),
+            door_hosts: self.door_hosts(),
             peers: self.attempts.peers.status(self.base.core.now),
             fallbacks: self.base.core.counters.fallbacks().clone(),
             counters: all_counters(&self.base),

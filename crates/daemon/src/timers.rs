@@ -58,6 +58,10 @@ pub(crate) enum Timer {
     AcceptControl,
     /// TCP clients of a gateway may wait for whom there was no descriptor, or no time.
     Callers,
+    /// Clients may wait at the doors for whom there was no descriptor, or no time.
+    DoorListeners,
+    /// A client of a door has had its time.
+    DoorClient(u64),
     /// The state of a gateway is to be printed.
     StatusLine,
     /// The service manager is to be told how the stack is.
@@ -130,7 +134,9 @@ impl Stack {
             Timer::Waiting => self.services.on_waiting_timer(base, &mut self.relays),
             Timer::Delayed => self.services.give_up_delayed(base),
             Timer::AcceptControl => base.core.accept_control(),
-            Timer::Callers => self.callers.accept_callers(base, &self.relays),
+            Timer::Callers => self.clients.callers.accept_callers(base, &self.relays),
+            Timer::DoorListeners => self.accept_at_doors(),
+            Timer::DoorClient(id) => self.on_door_timer(id),
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),

@@ -25,6 +25,10 @@ pub(crate) enum Source {
     Clients(u64),
     /// A TCP client of a gateway that waits.
     Caller(u64),
+    /// A socket at which a door takes clients in.
+    DoorListener(u64),
+    /// A client of a door that waits.
+    DoorClient(u64),
     /// The local socket of a flow of datagrams.
     Datagrams(u64),
     /// The line over which datagrams come from a redirector, by its control connection.
@@ -39,7 +43,7 @@ pub(crate) enum Source {
     Wake,
 }
 
-const KIND_BITS: u32 = 4;
+const KIND_BITS: u32 = 5;
 
 impl Source {
     const fn parts(self) -> (u64, u64) {
@@ -60,12 +64,14 @@ impl Source {
             Self::Network => (13, 0),
             Self::Line(id) => (14, id),
             Self::Clock => (15, 0),
+            Self::DoorListener(index) => (16, index),
+            Self::DoorClient(id) => (17, id),
         }
     }
 
     pub(crate) fn token(self) -> Token {
         let (kind, id) = self.parts();
-        // Identifiers count up from one: 2^60 of them are never reached, and pointers are 64 bits
+        // Identifiers count up from one: 2^59 of them are never reached, and pointers are 64 bits
         // wide wherever the launcher runs.
         Token((id << KIND_BITS | kind) as usize)
     }
@@ -89,6 +95,9 @@ impl Source {
             12 => Self::Datagrams(id),
             13 => Self::Network,
             14 => Self::Line(id),
+            15 => Self::Clock,
+            16 => Self::DoorListener(id),
+            17 => Self::DoorClient(id),
             _ => return None,
         })
     }
@@ -111,8 +120,11 @@ mod tests {
             Source::Door,
             Source::Clients(1),
             Source::Caller(5),
+            Source::DoorListener(2),
+            Source::DoorClient(8),
             Source::Datagrams(6),
             Source::Line(2),
+            Source::Clock,
             Source::Network,
             Source::Signal,
             Source::Wake,
@@ -120,6 +132,6 @@ mod tests {
         for source in sources {
             assert_eq!(Source::of(source.token()), Some(source));
         }
-        assert_eq!(Source::of(Token(15)), None);
+        assert_eq!(Source::of(Token(31)), None);
     }
 }

@@ -25,7 +25,7 @@ impl Stack {
         let id = match self.base.flow_use(association, flow) {
             Some(FlowUse::Attempt(id)) => id,
             Some(FlowUse::Caller(id)) => {
-                return self.callers.on_call_answered(
+                return self.clients.callers.on_call_answered(
                     &mut self.base,
                     &mut self.relays,
                     id,

@@ -4,6 +4,7 @@ use super::{Attempt, AttemptId, Client, Sctp, Tcp};
 use crate::association::RelayId;
 use crate::attempt::Attempts;
 use crate::base::Base;
+use crate::control_server::DOORS;
 use crate::log;
 use crate::relays::Relay;
 use crate::relays::TcpRelay;
@@ -12,6 +13,8 @@ use crate::socket::Socket;
 use crate::stack::Stack;
 use crate::token::Source;
 use manypath_control::Reply;
+use mio::Token;
+use socket2::SockRef;
 use std::io;
 use std::os::fd::OwnedFd;
 use tracing::{info, warn};
@@ -36,15 +39,15 @@ impl Stack {
         match (attempt.sctp, attempt.tcp) {
             (Sctp::Opened { association, flow }, _) => {
                 let token = Source::Relay(relay.0).token();
-                let socket = Socket::new(fd, &self.base.core.registry, token)
+                let socket = self
+                    .near(attempt.client, fd, token)
                     .inspect_err(|_| self.base.reset_flow(association, flow))?;
                 let joined = Relay::new(association, flow, socket).with(&attempt.options);
                 self.relays.start(&mut self.base, relay, joined);
                 self.relays.begin_connection(&self.base, relay, ends, Carrier::Sctp(association));
             }
             (_, Tcp::Promised(far)) => {
-                let near =
-                    Socket::new(fd, &self.base.core.registry, Source::Near(relay.0).token())?;
+                let near = self.near(attempt.client, fd, Source::Near(relay.0).token())?;
                 self.relays.start_plain(relay, TcpRelay::new(near, far));
                 self.relays.begin_connection(
                     &self.base,
@@ -65,6 +68,19 @@ impl Stack {
             }
         }
         Ok(())
+    }
+}
+
+impl Stack {
+    /// A launcher hands over sockets of this host; a client of a door may be on another one.
+    fn near(&self, client: Client, fd: OwnedFd, token: Token) -> io::Result<Socket> {
+        let registry = &self.base.core.registry;
+        let remote =
+            (client.control == DOORS).then(|| SockRef::from(&fd).peer_addr()).transpose()?;
+        match remote.and_then(|remote| remote.as_socket()) {
+            Some(remote) => Socket::towards(remote, fd, registry, token),
+            None => Socket::new(fd, registry, token),
+        }
     }
 }
 

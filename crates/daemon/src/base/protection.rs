@@ -157,7 +157,6 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
     info!(target: log::ASSOCIATION,
         "association {} with {peer}: encrypted by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     base.tell_whether_relayed(id);
-    base.touch(id);
 }
 
 fn reject_unless(base: &mut Base, id: AssociationId, outcome: Result<(), Rejection>) {

@@ -118,7 +118,7 @@ impl Stack {
     pub(crate) fn begin_gateway(&mut self) -> std::io::Result<()> {
         let Some(gateway) = &self.base.core.config.gateway else { return Ok(()) };
         if let Way::ToSctp { listen, .. } = &gateway.way {
-            self.callers = Callers::listen(listen, &self.base.core.registry)?;
+            self.clients.callers = Callers::listen(listen, &self.base.core.registry)?;
             tracing::info!(target: crate::log::STACK, "{gateway}");
         }
         status_line::plan_status_line(&mut self.base.core);

@@ -57,17 +57,17 @@ impl Stack {
         let Some(line) = self.status_line().filter(|_| wanted) else { return };
         let Ok(mut text) = serde_json::to_string(&line) else { return };
         text.push('\n');
-        let printer = self.callers.printer.take().or_else(|| Printer::start().ok());
+        let printer = self.clients.callers.printer.take().or_else(|| Printer::start().ok());
         if !printer.as_ref().is_some_and(|printer| printer.print(text)) {
             self.base.core.count("status_lines_lost");
         }
-        self.callers.printer = printer;
+        self.clients.callers.printer = printer;
     }
 
     /// The last line, if lines are wanted.
     pub(crate) fn print_last_status_line(&mut self) {
         self.print_status_line();
-        if self.callers.printer.take().is_some_and(|printer| !printer.finish()) {
+        if self.clients.callers.printer.take().is_some_and(|printer| !printer.finish()) {
             self.base.core.count("status_lines_lost");
         }
     }
@@ -86,7 +86,7 @@ impl Stack {
             uptime_ms: self.base.core.age(manypath_engine::Instant::ZERO),
             gateway,
             connections: self.relays.values().count(),
-            connecting: self.callers.len() + self.services.dials(),
+            connecting: self.clients.callers.len() + self.services.dials(),
             associations: statuses.len(),
             paths_active: active.len(),
             paths_not_active: others.len(),

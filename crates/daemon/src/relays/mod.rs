@@ -81,6 +81,12 @@ impl Relays {
         self.connections.get(&id)?.client()
     }
 
+    /// What the local program of a connection has sent and received.
+    pub(crate) fn bytes_of(&self, id: RelayId) -> Option<(u64, u64)> {
+        let flow = self.sctp.get(&id).map(Relay::bytes);
+        flow.or_else(|| self.tcp.get(&id).map(TcpRelay::bytes))
+    }
+
     /// What all connections have moved, those that have ended included.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = self.totals;
@@ -307,9 +313,8 @@ impl Relays {
 
     fn count_end(&mut self, base: &mut Base, services: &mut Services, id: RelayId, end: RelayEnd) {
         base.core.count(end.counter());
-        let flow = self.sctp.get(&id).map(Relay::bytes);
-        let moved = flow.or_else(|| self.tcp.get(&id).map(TcpRelay::bytes));
-        self.end_connection(base, services, id, end, moved.unwrap_or_default());
+        let moved = self.bytes_of(id).unwrap_or_default();
+        self.end_connection(base, services, id, end, moved);
     }
 
     pub(crate) fn on_near_event(&mut self, id: RelayId, event: &Event) {

@@ -2,9 +2,7 @@
 
 use crate::association::RelayId;
 use crate::base::Base;
-use crate::relays::Relay;
 use crate::relays::Relays;
-use crate::relays::TcpRelay;
 use crate::relays::connection::{Carrier, Ends, Load};
 use crate::services::Services;
 use manypath_control::{Relayed, Traffic};
@@ -63,8 +61,7 @@ impl Relays {
 
     fn moved(&self, base: &Base, id: RelayId) -> Option<Moved> {
         let connection = self.connections.get(&id)?;
-        let flow = self.sctp.get(&id).map(Relay::bytes);
-        let (sent, got) = flow.or_else(|| self.tcp.get(&id).map(TcpRelay::bytes))?;
+        let (sent, got) = self.bytes_of(id)?;
         let (ends, carrier) = (connection.ends, connection.carrier);
         Some(Moved {
             ends,

@@ -16,6 +16,8 @@ use crate::allow::Denied;
 use crate::association::{DialId, RelayId};
 use crate::attempt::AttemptId;
 use crate::base::Base;
+use crate::control_server::DOORS;
+use crate::doors::DoorNews;
 use crate::parameters;
 use crate::relays::{Moved, Relays};
 use listeners::Listeners;
@@ -52,8 +54,13 @@ impl Services {
 
     /// A connection has ended: its launcher may ask what it has moved.
     pub(crate) fn note_traffic(&self, base: &mut Base, id: RelayId, moved: &Moved) {
-        let client = base.core.control.client_of(AttemptId(id.0)).map(|client| client.control);
-        let launcher = client.or_else(|| self.listeners.launcher_of(id.0));
+        let client = base.core.control.client_of(AttemptId(id.0));
+        if let Some(client) = client.filter(|client| client.control == DOORS) {
+            let news = DoorNews::Moved(client.id, moved.carrier, (moved.sent, moved.got));
+            return base.core.control.tell_doors(news);
+        }
+        let launcher =
+            client.map(|client| client.control).or_else(|| self.listeners.launcher_of(id.0));
         if let Some(traffic) = launcher.and_then(|id| base.core.control.traffic_mut(id)) {
             moved.add_to(traffic);
         }

@@ -14,6 +14,7 @@ mod admission;
 mod aside;
 mod carrying;
 mod direct;
+mod doors;
 mod encryption;
 mod ending;
 mod fallback;

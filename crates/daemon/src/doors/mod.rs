@@ -1,0 +1,380 @@
+//! Doors: where connections come in of programs and hosts that no launcher can intercept. They go on as a program's
+//! connect under `manypath run` would.
+//!
+//! ```text
+//! SOCKS5, HTTP CONNECT ──▶ talk ──▶ name? ─▶ threads ──▶ attempt ──▶ "granted" ──▶ relay
+//! TPROXY (a LAN) ─────────▶ the destination is the socket's own address ──▶ attempt ──▶ relay
+//! ```
+//!
+//! Who comes from another host must not use this one as a way to itself: its own addresses, loopback and link-local
+//! ones are closed to such clients.
+
+mod client;
+mod hosts;
+mod listen;
+mod names;
+mod talk;
+mod users;
+
+pub use listen::listen_transparently;
+pub use users::Users;
+
+use crate::association::RelayId;
+use crate::attempt::{Attempts, Client};
+use crate::base::Base;
+use crate::control_server::DOORS;
+use crate::core::Core;
+use crate::log;
+use crate::relays::{Carrier, Relays};
+use crate::stack::Stack;
+use crate::timers::Timer;
+use crate::token::Source;
+use client::DoorClient;
+use hosts::Hosts;
+use manypath_control::Reply;
+use manypath_control::status::DoorHostStatus;
+use manypath_engine::Duration;
+use manypath_rules::Network;
+use mio::event::Event;
+use mio::net::TcpListener;
+use mio::{Interest, Waker};
+use names::Names;
+use socket2::SockRef;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tracing::{debug, warn};
+
+/// Clients taken in before others have their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// After what pause clients are taken in again when there was no descriptor for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a client of a proxy may take to say where it wants to go.
+const TALK_TIME: Duration = Duration::from_secs(10);
+
+/// What a stack takes in at its doors, and from whom.
+#[derive(Debug)]
+pub struct Doors {
+    /// Sockets that listen for SOCKS5 and HTTP CONNECT.
+    pub proxies: Vec<std::net::TcpListener>,
+    /// Transparent sockets to which the kernel leads connections of a network to other hosts, by interface.
+    pub lans: Vec<(String, std::net::TcpListener)>,
+    /// The networks whose hosts may use the proxies, besides this host; all of them when empty.
+    pub clients: Vec<Network>,
+    /// Who may use the proxies; everybody when absent.
+    pub users: Option<Users>,
+    /// Most clients at a time.
+    pub max_clients: usize,
+}
+
+impl fmt::Display for Doors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.proxies.iter().filter_map(|one| one.local_addr().ok());
+        let proxies = at.map(|at| format!("SOCKS5 and HTTP CONNECT clients at {at}"));
+        let lans = self.lans.iter().map(|(interface, _)| format!("the network at {interface}"));
+        let mut all: Vec<String> = proxies.chain(lans).collect();
+        all.dedup();
+        f.write_str(&all.join(", "))
+    }
+}
+
+/// The doors at work.
+#[derive(Debug)]
+pub(crate) struct DoorRoom {
+    clients: Vec<Network>,
+    users: Option<Arc<Users>>,
+    max_clients: usize,
+    doors: Vec<Door>,
+    talking: BTreeMap<u64, DoorClient>,
+    /// Those whose connections are carried, and their hosts.
+    carried: BTreeMap<u64, IpAddr>,
+    names: Names,
+    hosts: Hosts,
+    /// For people.
+    label: String,
+}
+
+#[derive(Debug)]
+struct Door {
+    listener: TcpListener,
+    is_proxy: bool,
+}
+
+impl DoorRoom {
+    /// Begins to listen; none when there are no doors.
+    fn begin(doors: Option<Doors>, core: &Core, waker: Arc<Waker>) -> io::Result<Option<Self>> {
+        let Some(doors) = doors else { return Ok(None) };
+        let label = doors.to_string();
+        let proxies = doors.proxies.into_iter().map(|one| (one, true));
+        let lans = doors.lans.into_iter().map(|(_, one)| (one, false));
+        let mut all = Vec::new();
+        for ((listener, is_proxy), index) in proxies.chain(lans).zip(0..) {
+            listener.set_nonblocking(true)?;
+            let mut listener = TcpListener::from_std(listener);
+            let token = Source::DoorListener(index).token();
+            core.registry.register(&mut listener, token, Interest::READABLE)?;
+            all.push(Door { listener, is_proxy });
+        }
+        tracing::info!(target: log::STACK, "carrying connections of {label}");
+        Ok(Some(Self {
+            clients: doors.clients,
+            users: doors.users.map(Arc::new),
+            max_clients: doors.max_clients,
+            doors: all,
+            talking: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            names: Names::new(waker),
+            hosts: Hosts::default(),
+            label,
+        }))
+    }
+
+    /// Whether clients may name hosts.
+    pub(crate) fn has_proxies(&self) -> bool {
+        self.doors.iter().any(|door| door.is_proxy)
+    }
+
+    /// Whether nobody waits for a connection.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.talking.is_empty()
+    }
+
+    /// Takes nobody in any more: what the kernel leads to a network's door goes its own way from now on.
+    pub(crate) fn close(&mut self) {
+        self.doors.clear();
+    }
+
+    /// Takes in clients, so many in one turn.
+    fn accept(&mut self, base: &mut Base, attempts: &mut Attempts) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let accepted = |door: &Door| (door.listener.accept(), door.is_proxy);
+            let is_one = |(one, _): &(io::Result<_>, bool)| !matches!(one, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            match self.doors.iter().map(accepted).find(is_one) {
+                None => return,
+                Some((Ok((stream, peer)), is_proxy)) => {
+                    let peer = crate::allow::canonical(peer);
+                    self.on_client(base, attempts, TcpStream::from(stream).into(), peer, is_proxy);
+                }
+                // Who has gone meanwhile is no reason to stop.
+                Some((Err(error), _)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Some((Err(error), _)) => {
+                    base.core.count("door_clients_not_taken_in");
+                    warn!(target: log::CONNECTION, "cannot accept a client yet: {error}");
+                    return base.core.after(ACCEPT_PAUSE, Timer::DoorListeners);
+                }
+            }
+        }
+        base.core.timers.set(base.core.now, Timer::DoorListeners);
+    }
+
+    fn on_client(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        fd: OwnedFd,
+        peer: SocketAddr,
+        is_proxy: bool,
+    ) {
+        let host = peer.ip();
+        let welcome = host.is_loopback()
+            || self.clients.is_empty()
+            || self.clients.iter().any(|network| network.contains(host));
+        let refused = if !welcome {
+            Some("door_clients_refused_address")
+        } else if self.talking.len() + self.carried.len() >= self.max_clients {
+            Some("door_clients_refused_too_many")
+        } else {
+            None
+        };
+        if let Some(counter) = refused {
+            self.hosts.of(host).refused += 1;
+            base.core.count(counter);
+            debug!(target: log::CONNECTION, "client {peer}: {counter}");
+            // Closing it is a reset then.
+            let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
+            return;
+        }
+        let id = base.core.next_id();
+        let users = self.users.clone();
+        match DoorClient::new(fd, peer, is_proxy.then_some(users), id, &base.core.registry) {
+            Ok(client) => {
+                base.core.count("door_clients");
+                self.talking.insert(id, client);
+                if is_proxy {
+                    base.core.after(TALK_TIME, Timer::DoorClient(id));
+                } else {
+                    self.try_next(base, attempts, id);
+                }
+            }
+            Err(error) => {
+                base.core.count("door_clients_not_taken_in");
+                warn!(target: log::CONNECTION, "client {peer}: {error}");
+            }
+        }
+    }
+
+    /// Names that have been looked up.
+    fn on_names(&mut self, base: &mut Base, attempts: &mut Attempts) {
+        while let Some((id, addresses)) = self.names.next() {
+            self.on_addresses(base, attempts, id, addresses);
+        }
+    }
+
+    /// A connection has ended, after so many bytes sent and received.
+    fn on_moved(&mut self, id: u64, carrier: Carrier, (sent, got): (u64, u64)) {
+        let Some(host) = self.carried.get(&id) else { return };
+        let counts = self.hosts.of(*host);
+        match carrier {
+            Carrier::Sctp(_) => counts.carried += 1,
+            Carrier::Tcp(_) => counts.plain += 1,
+        }
+        counts.sent += sent;
+        counts.received += got;
+    }
+
+    /// What each host has had.
+    fn host_statuses(&self, core: &Core, relays: &Relays) -> Vec<DoorHostStatus> {
+        let moved = |id: u64| {
+            let relay = core.control.attempt(Client { control: DOORS, id })?;
+            relays.bytes_of(RelayId(relay.0))
+        };
+        let open = self.carried.iter().map(|(id, host)| (*host, moved(*id).unwrap_or_default()));
+        self.hosts.status(&open.collect::<Vec<_>>())
+    }
+
+    /// Resets the clients that still wait.
+    pub(crate) fn end(&mut self, base: &Base) {
+        self.close();
+        for client in std::mem::take(&mut self.talking).into_values() {
+            client.reset(&base.core.registry);
+        }
+    }
+}
+
+/// Whether clients at `host` may reach `destination` by a door. `is_own` tells whether that is an address of this host.
+fn may_reach(host: IpAddr, destination: IpAddr, is_own: bool) -> bool {
+    let (local, nowhere) = match destination.to_canonical() {
+        IpAddr::V4(ip) => {
+            let local = ip.is_loopback() || ip.is_link_local();
+            (local, ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast())
+        }
+        IpAddr::V6(ip) => {
+            let local = ip.is_loopback() || ip.is_unicast_link_local();
+            (local, ip.is_unspecified() || ip.is_multicast())
+        }
+    };
+    !nowhere && (host.is_loopback() || !(local || is_own))
+}
+
+/// What the client side tells the doors: the answers that a launcher would get, and what a connection has moved.
+#[derive(Debug)]
+pub(crate) enum DoorNews {
+    Reply(Reply),
+    Moved(u64, Carrier, (u64, u64)),
+}
+
+impl Stack {
+    /// Hears what became of the connections that the doors have asked for; whether there was anything.
+    pub(crate) fn serve_doors(&mut self) -> bool {
+        let mut any = false;
+        while let Some(news) = self.base.core.control.next_door_news() {
+            any = true;
+            let Some(doors) = &mut self.clients.doors else { continue };
+            let (base, attempts) = (&mut self.base, &mut self.attempts);
+            match news {
+                DoorNews::Moved(id, carrier, bytes) => doors.on_moved(id, carrier, bytes),
+                DoorNews::Reply(Reply::Closed { id }) => drop(doors.carried.remove(&id)),
+                DoorNews::Reply(Reply::Failed { id, errno }) => {
+                    doors.on_failed(base, attempts, id, errno);
+                }
+                DoorNews::Reply(Reply::Accepted { id, local, .. }) => {
+                    if let Some(fd) = doors.on_accepted(base, attempts, id, local) {
+                        self.on_attach(Client { control: DOORS, id }, fd);
+                    }
+                }
+                DoorNews::Reply(_) => {}
+            }
+        }
+        any
+    }
+
+    /// Begins to take clients in.
+    pub(crate) fn begin_doors(&mut self) -> io::Result<()> {
+        let doors = self.base.core.config.doors.take();
+        let waker = self.stopper.waker();
+        self.clients.doors = DoorRoom::begin(doors, &self.base.core, waker)?;
+        Ok(())
+    }
+
+    /// What peers reach here, or what comes in at the doors; for people.
+    pub(crate) fn served(&self) -> Vec<String> {
+        match &self.clients.doors {
+            Some(doors) => vec![doors.label.clone()],
+            None => self.base.core.open_services(),
+        }
+    }
+
+    /// What each host behind the doors has had.
+    pub(crate) fn door_hosts(&self) -> Vec<DoorHostStatus> {
+        let doors = self.clients.doors.as_ref();
+        doors.map_or_else(Vec::new, |doors| doors.host_statuses(&self.base.core, &self.relays))
+    }
+
+    pub(crate) fn on_door_client(&mut self, id: u64, event: &Event) {
+        let (base, attempts) = (&mut self.base, &mut self.attempts);
+        if let Some(doors) = &mut self.clients.doors {
+            doors.on_client_event(base, attempts, id, event);
+        }
+    }
+
+    /// Names have been looked up, perhaps.
+    pub(crate) fn on_names(&mut self) {
+        let (base, attempts) = (&mut self.base, &mut self.attempts);
+        if let Some(doors) = &mut self.clients.doors {
+            doors.on_names(base, attempts);
+        }
+    }
+
+    /// A client of a door has had its time.
+    pub(crate) fn on_door_timer(&mut self, id: u64) {
+        let (base, attempts) = (&mut self.base, &mut self.attempts);
+        if let Some(doors) = &mut self.clients.doors {
+            doors.on_client_timer(base, attempts, id);
+        }
+    }
+
+    /// Clients wait at the doors, perhaps.
+    pub(crate) fn accept_at_doors(&mut self) {
+        let (base, attempts) = (&mut self.base, &mut self.attempts);
+        if let Some(doors) = &mut self.clients.doors {
+            doors.accept(base, attempts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_on_another_host_does_not_reach_this_one_or_its_links() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let (near, far) = (ip("127.0.0.1"), ip("192.168.1.7"));
+        for nowhere in ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255"] {
+            assert!(!may_reach(near, ip(nowhere), false) && !may_reach(far, ip(nowhere), false));
+        }
+        for local in
+            ["127.0.0.1", "127.8.8.8", "::1", "169.254.169.254", "fe80::1", "::ffff:127.0.0.1"]
+        {
+            assert!(
+                may_reach(near, ip(local), false) && !may_reach(far, ip(local), false),
+                "{local}"
+            );
+        }
+        assert!(may_reach(far, ip("192.0.2.1"), false) && may_reach(far, ip("2001:db8::1"), false));
+        assert!(!may_reach(far, ip("192.0.2.1"), true) && may_reach(near, ip("192.0.2.1"), true));
+    }
+}
