@@ -30,6 +30,7 @@ fn what_is_wrong_with_a_script_is_told_with_its_line() {
         ("result.pkt", 3, "connect returned -1 EINPROGRESS and not 0"),
         ("silence.pkt", 3, "INIT was expected, but nothing was sent"),
         ("text.pkt", 2, "malformed script: \" is not closed"),
+        ("unknown_chunk.pkt", 3, "malformed script: chunk 'INITIATE' is not known"),
     ];
     let output = pkt(&["malformed"]);
     assert_eq!(output.status.code(), Some(1));
@@ -39,7 +40,7 @@ fn what_is_wrong_with_a_script_is_told_with_its_line() {
         let expected = format!("FAIL malformed/{name}:{line}: {why}");
         assert!(lines.next().unwrap().starts_with(&expected), "{expected} in\n{text}");
     }
-    assert_eq!(lines.next(), Some("8 scripts: 0 passed, 8 failed, 0 skipped"));
+    assert_eq!(lines.next(), Some("9 scripts: 0 passed, 9 failed, 0 skipped"));
 }
 
 #[test]

@@ -8,7 +8,9 @@ use crate::socket::Settings;
 use crate::structures::sctp_assoc_t;
 use crate::table::{Host, SocketId, Sockets};
 use bytes::Bytes;
-use manypath_engine::{AssociationId, Outgoing, Ppid, Reliability, SendError, StreamId};
+use manypath_engine::{
+    AssociationId, MessageEnd, Outgoing, Ppid, Reliability, SendError, StreamId,
+};
 use std::net::SocketAddr;
 
 /// A message and where it is to go.
@@ -230,17 +232,29 @@ fn give_part(
     let worthwhile = len.min((limit / 4).max(1));
     let taken = len.min(host.endpoint.send_space(engine).max(worthwhile));
     let part = Outgoing { payload: message.data.slice(..taken), ..outgoing(message) };
-    let given = host.endpoint.send_part(host.now, engine, part, last && taken == len);
+    let end = if last && taken == len { message_end(message) } else { MessageEnd::Open };
+    let given = host.endpoint.send_part(host.now, engine, part, end);
     given.map(|()| taken).map_err(errno)
 }
 
 fn hand_over(host: &mut Host<'_>, engine: AssociationId, message: &Outbound) -> Result<(), Errno> {
-    let outgoing = outgoing(message);
-    let sent = match message.info.reliability {
+    let (outgoing, end) = (outgoing(message), message_end(message));
+    let sent = match message.info.reliability.filter(|it| *it != Reliability::Reliable) {
+        None if end == MessageEnd::LastPrompt => {
+            host.endpoint.send_part(host.now, engine, outgoing, end)
+        }
         Some(reliability) => host.endpoint.send_with(host.now, engine, outgoing, reliability),
         None => host.endpoint.send(host.now, engine, outgoing),
     };
     sent.map_err(errno)
+}
+
+/// How a message ends of which all is given.
+const fn message_end(message: &Outbound) -> MessageEnd {
+    match message.info.info.snd_flags as i32 & SCTP_SACK_IMMEDIATELY {
+        0 => MessageEnd::Last,
+        _ => MessageEnd::LastPrompt,
+    }
 }
 
 fn outgoing(message: &Outbound) -> Outgoing {

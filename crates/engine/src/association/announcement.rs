@@ -539,7 +539,8 @@ fn extensions(config: &Config) -> Vec<u8> {
         list.push(types::FORWARD_TSN);
     }
     if config.interleaving {
-        list.extend([types::I_DATA, types::I_FORWARD_TSN]);
+        list.push(types::I_DATA);
+        list.extend(config.partial_reliability.then_some(types::I_FORWARD_TSN));
     }
     list
 }

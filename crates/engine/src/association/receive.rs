@@ -153,12 +153,16 @@ impl Association {
                     receiver.handle_i_data(&data)
                 });
             }
-            Chunk::IForwardTsn(forward) => {
+            Chunk::IForwardTsn(forward)
+                if self.has_agreed(|it| it.expects_forward_tsn() || !it.is_interleaving()) =>
+            {
                 return self.handle_data(cx, arrival, false, None, |receiver| {
                     receiver.handle_i_forward_tsn(&forward)
                 });
             }
-            Chunk::ForwardTsn(forward) if self.has_agreed(Receiver::expects_forward_tsn) => {
+            Chunk::ForwardTsn(forward)
+                if self.has_agreed(|it| it.expects_forward_tsn() && !it.is_interleaving()) =>
+            {
                 return self.handle_data(cx, arrival, false, None, |receiver| {
                     Ok(receiver.handle_forward_tsn(&forward))
                 });
@@ -220,6 +224,7 @@ impl Association {
             | Chunk::AsconfAck(_)
             | Chunk::ReConfig(_)
             | Chunk::ForwardTsn(_)
+            | Chunk::IForwardTsn(_)
             | Chunk::Asconf(_) => return self.handle_unsupported(cx, arrival),
             Chunk::Unknown(unknown) => return self.handle_unknown(cx, arrival.via, &unknown),
         }

@@ -375,9 +375,7 @@ impl Association {
         }
         self.sender.set_non_renegable(nr_sack != NrSack::Off);
         if is_partially_reliable(cx.config, &announcement) {
-            if !receiver.is_interleaving() {
-                receiver.expect_forward_tsn();
-            }
+            receiver.expect_forward_tsn();
             self.sender.allow_abandoning();
         }
         let agreed = reconfiguration::is_agreed(cx.config, &announcement.extensions);

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::tcb::Association;
 use crate::config::Reliability;
 use crate::event::Event;
-use crate::send::{Failed, Outgoing, SendError, Undelivered};
+use crate::send::{Failed, MessageEnd, Outgoing, SendError, Undelivered};
 use crate::status::RoundTrips;
 
 impl Association {
@@ -28,12 +28,16 @@ impl Association {
     }
 
     /// Queues a part of a message.
-    pub(crate) fn send_part(&mut self, message: Outgoing, last: bool) -> Result<(), SendError> {
+    pub(crate) fn send_part(
+        &mut self,
+        message: Outgoing,
+        end: MessageEnd,
+    ) -> Result<(), SendError> {
         if !self.state.accepts_messages() || self.shutdown_wanted {
             return Err(SendError::ShuttingDown);
         }
         let len = message.payload.len();
-        let result = self.sender.enqueue_part(message, last);
+        let result = self.sender.enqueue_part(message, end);
         if result == Err(SendError::BufferFull) {
             self.notices.blocked = Some(len);
         }

@@ -13,7 +13,7 @@ use crate::ecn::Ecn;
 use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, PathRule, Scope};
 use crate::rng::Rng;
-use crate::send::{Abandoned, Outgoing, ReliabilityPolicy, SendError};
+use crate::send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
 use crate::status::{
     AssociationStatistics, AssociationStatus, Counters, RoundTrips, SenderQueueInfo,
 };
@@ -306,7 +306,7 @@ impl Endpoint {
             .unwrap_or(Err(SendError::UnknownAssociation))
     }
 
-    /// Queues a part of a message, the `last` one or not, so that a message may be larger than the send buffer
+    /// Queues a part of a message, the last one or not, so that a message may be larger than the send buffer
     /// (`SCTP_EXPLICIT_EOR`, RFC 6458 section 8.1.26). It is reliable, and sent as its first part says. Until the last
     /// part was given the stream takes no other message, and nothing of other streams leaves once a part has left,
     /// unless messages are interleaved (RFC 8260). [`Self::shutdown`] does not wait for the last part.
@@ -318,18 +318,15 @@ impl Endpoint {
         now: Instant,
         id: AssociationId,
         part: Outgoing,
-        last: bool,
+        end: MessageEnd,
     ) -> Result<(), SendError> {
-        self.with(now, id, |association, _| Some(association.send_part(part, last)))
+        self.with(now, id, |association, _| Some(association.send_part(part, end)))
             .unwrap_or(Err(SendError::UnknownAssociation))
     }
 
     /// Whether the last part of a message was not given yet: of one on `stream`, or of any.
     pub fn is_unfinished(&self, id: AssociationId, stream: Option<StreamId>) -> bool {
-        self.registry.get(id).is_some_and(|association| match stream {
-            Some(stream) => association.sender.is_unfinished(stream),
-            None => association.sender.has_unfinished(),
-        })
+        self.registry.get(id).is_some_and(|association| association.sender.is_unfinished(stream))
     }
 
     /// Says what is to be done for messages that come by [`Self::send`] from now on: for those of one

@@ -8,13 +8,12 @@ use manypath_wire::Tsn;
 use manypath_wire::chunk::ForwardTsn;
 
 impl Receiver {
-    /// The peer may give up messages that it sends in DATA chunks. To be called before anything has
-    /// arrived.
+    /// The peer may give up messages. To be called before anything has arrived.
     pub(crate) fn expect_forward_tsn(&mut self) {
         self.reassembly.expect_gaps();
     }
 
-    /// Whether FORWARD-TSN was agreed on.
+    /// Whether FORWARD-TSN was agreed on, or I-FORWARD-TSN where messages are interleaved.
     pub(crate) fn expects_forward_tsn(&self) -> bool {
         self.reassembly.expects_gaps()
     }

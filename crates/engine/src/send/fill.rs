@@ -170,7 +170,9 @@ impl Sender {
             let next = self.next_new(job.now, path, job.flight, paths, job.usable);
             let Some((stream, len)) = next else { break };
             let Some(len) = self.fitting(stream, len, packet.room_for(kind)) else { break };
-            let Some(fragment) = self.queue.pop(stream, job.id, len) else { break };
+            let Some(mut fragment) = self.queue.pop(stream, job.id, len) else { break };
+            // Nothing as large goes behind it before a SACK opens the window.
+            fragment.prompt |= self.queue.ending && self.rwnd_for_new() < 2 * len;
             self.counts.on_new(&fragment);
             let mut chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();

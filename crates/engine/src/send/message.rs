@@ -16,6 +16,18 @@ pub struct Outgoing {
     pub payload: Bytes,
 }
 
+/// Whether a part of a message is the last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageEnd {
+    /// Another part follows.
+    Open,
+    /// It is.
+    Last,
+    /// It is, and the peer is to acknowledge it without delay: the last DATA chunk has the I bit (RFC 9260 section
+    /// 11.1.5, the flag `sack-immediately`).
+    LastPrompt,
+}
+
 /// Why a message was not accepted. Nothing was queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {

@@ -50,7 +50,7 @@ mod window;
 mod withdraw;
 
 pub(crate) use ecn::EchoOutcome;
-pub use message::{Outgoing, SendError};
+pub use message::{MessageEnd, Outgoing, SendError};
 pub(crate) use reliability::Failed;
 pub use reliability::{Abandoned, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};

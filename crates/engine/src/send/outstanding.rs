@@ -49,7 +49,7 @@ impl SentChunk {
     pub(crate) fn to_chunk(&self, tsn: Tsn64, immediate: bool) -> Chunk<'_> {
         let Fragment { stream, number, ppid, unordered, begin, end, ref payload, .. } =
             self.fragment;
-        let tsn = tsn.wire();
+        let (tsn, immediate) = (tsn.wire(), immediate || self.fragment.prompt);
         match number {
             Number::Ssn(ssn) => Chunk::Data(Data {
                 tsn,

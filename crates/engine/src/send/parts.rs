@@ -10,7 +10,7 @@
 //! consecutive TSNs (RFC 9260 section 6.9): no other message leaves before its end.
 
 use super::Sender;
-use super::message::{Outgoing, SendError};
+use super::message::{MessageEnd, Outgoing, SendError};
 use super::reliability::Terms;
 use alloc::collections::BTreeMap;
 use manypath_wire::{Ppid, StreamId};
@@ -22,6 +22,8 @@ pub(super) struct Part {
     pub(super) continues: bool,
     /// Something of it will be given after this.
     pub(super) open: bool,
+    /// The last chunk of the message has the I bit.
+    pub(super) prompt: bool,
 }
 
 /// The streams with a message whose end the user has not given, and how that message is sent.
@@ -43,15 +45,16 @@ impl Unfinished {
     }
 
     /// A part is given: what it is of its message.
-    fn on_given(&mut self, message: &mut Outgoing, last: bool) -> Part {
+    fn on_given(&mut self, message: &mut Outgoing, end: MessageEnd) -> Part {
         let begun = self.0.remove(&message.stream);
         if let Some((ppid, unordered)) = begun {
             (message.ppid, message.unordered) = (ppid, unordered);
         }
-        if !last {
+        let (open, prompt) = (end == MessageEnd::Open, end == MessageEnd::LastPrompt);
+        if open {
             self.0.insert(message.stream, (message.ppid, message.unordered));
         }
-        Part { continues: begun.is_some(), open: !last }
+        Part { continues: begun.is_some(), open, prompt }
     }
 }
 
@@ -60,23 +63,24 @@ impl Sender {
     pub(crate) fn enqueue_part(
         &mut self,
         mut message: Outgoing,
-        last: bool,
+        end: MessageEnd,
     ) -> Result<(), SendError> {
         self.check(&message)?;
         self.buffered += message.payload.len();
-        let part = self.queue.unfinished.on_given(&mut message, last);
+        let part = self.queue.unfinished.on_given(&mut message, end);
         self.queue.push_part(message, Terms::Reliable, part);
         self.nagle.on_queued();
         Ok(())
     }
 
-    /// Whether the end of a message is missing that the user has given a part of.
-    pub(crate) fn has_unfinished(&self) -> bool {
-        !self.queue.unfinished.is_empty()
+    /// Whether the end of a message is missing that the user has given a part of: of one on `stream`, or of any.
+    pub(crate) fn is_unfinished(&self, stream: Option<StreamId>) -> bool {
+        let unfinished = &self.queue.unfinished;
+        stream.map_or(!unfinished.is_empty(), |stream| unfinished.has(stream))
     }
 
-    /// Whether that is so on `stream`.
-    pub(crate) fn is_unfinished(&self, stream: StreamId) -> bool {
-        self.queue.unfinished.has(stream)
+    /// The user gives nothing more (SHUTDOWN-PENDING): the end waits for acknowledgements alone.
+    pub(crate) fn on_ending(&mut self) {
+        self.queue.ending = true;
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Fragment {
     pub(crate) begin: bool,
     /// Last piece.
     pub(crate) end: bool,
+    /// Its chunk has the I bit, whatever the path says (RFC 9260 section 6.1).
+    pub(crate) prompt: bool,
     /// When the message may be given up.
     pub(crate) terms: Terms,
     /// The bytes.
@@ -102,6 +104,8 @@ pub(crate) struct SendQueue {
     pub(super) perishables: Perishables,
     /// Messages whose end the user has not given yet.
     pub(super) unfinished: Unfinished,
+    /// Nothing more is given.
+    pub(super) ending: bool,
     /// Messages that must wait for a reset of their streams.
     pub(super) gate: Option<Gate>,
     /// Most ordered messages of a stream that may be under way.
@@ -139,6 +143,7 @@ impl SendQueue {
             scheduler,
             perishables: Perishables::default(),
             unfinished: Unfinished::default(),
+            ending: false,
             gate: None,
             most_ordered: MAX_ORDERED,
             mapping: config.stream_mapping.clone(),
@@ -345,8 +350,9 @@ impl SendQueue {
         let arrival = stream.waiting.front()?.arrival;
         let interleaving = self.interleaving.is_some();
         let count = stream.waiting.len();
-        let fragment = stream.take(id, limit, interleaving)?;
+        let mut fragment = stream.take(id, limit, interleaving)?;
         self.messages -= count - stream.waiting.len();
+        fragment.prompt |= self.ending && self.messages == 0;
         let key = MessageKey { stream: id, arrival };
         if fragment.end {
             self.perishables.remove(key, fragment.terms);

@@ -179,6 +179,7 @@ impl OutboundStream {
             unordered: message.unordered,
             begin,
             end,
+            prompt: end && message.part.prompt,
             terms: message.terms,
             payload: message.rest.split_to(len),
         };

@@ -7,7 +7,7 @@ use manypath_engine::{
     Abandoned, AssociationId, CloseReason, Config, Duration, Event, NrSack, Reliability,
     ReliabilityPolicy, StreamScheduling, Tsn,
 };
-use manypath_wire::chunk::{Chunk, ForwardTsn, SkippedStreams};
+use manypath_wire::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessages, SkippedStreams};
 
 const ONCE: Reliability = Reliability::Retransmissions(0);
 
@@ -221,16 +221,20 @@ fn with_i_data_it_is_i_forward_tsn() {
 
 #[test]
 fn an_end_that_did_not_offer_it_reports_forward_tsn_as_unknown() {
-    let (mut pair, _) = established(true, false);
-    let tag = pair.tag_of(Side::Z);
     let forward = ForwardTsn { cum_tsn: Tsn(1), skipped: SkippedStreams::EMPTY };
-    pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::ForwardTsn(forward)]));
-    pair.drive(millis(100));
-    pair.expect(
-        "A -> FORWARD_TSN -> Z
-         A <- ERROR <- Z",
-    );
-    assert_eq!(pair.z.endpoint.counters().unknown_chunks, 1);
+    let i_forward = IForwardTsn { cum_tsn: Tsn(1), skipped: SkippedMessages::EMPTY };
+    for chunk in [Chunk::ForwardTsn(forward), Chunk::IForwardTsn(i_forward)] {
+        let interleaving = matches!(chunk, Chunk::IForwardTsn(_));
+        let with = |side, partial| Config { interleaving, ..wanting(side, partial) };
+        let (a, z) = (with(Side::A, true), with(Side::Z, false));
+        let (mut pair, ..) = Pair::established_with(1, a, z);
+        let tag = pair.tag_of(Side::Z);
+        pair.take_ladder();
+        pair.inject(Side::A, 1, &packet(Side::A, tag, &[chunk]));
+        pair.drive(millis(100));
+        assert!(pair.take_ladder().ends_with("FORWARD_TSN -> Z\nA <- ERROR <- Z"));
+        assert_eq!(pair.z.endpoint.counters().unknown_chunks, 1);
+    }
 }
 
 #[test]

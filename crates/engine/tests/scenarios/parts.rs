@@ -2,13 +2,14 @@
 
 use crate::pair::{Pair, Side, config, message, millis};
 use manypath_engine::{
-    AssociationId, Config, Duration, Event, Outgoing, Ppid, SendError, StreamDirection,
+    AssociationId, Config, Duration, Event, MessageEnd, Outgoing, Ppid, SendError, StreamDirection,
     StreamScheduling,
 };
 use manypath_wire::StreamId;
 
 fn part(pair: &mut Pair, id: AssociationId, stream: u16, text: &[u8], last: bool) {
-    let given = pair.a.endpoint.send_part(pair.now, id, message(stream, text), last);
+    let end = if last { MessageEnd::Last } else { MessageEnd::Open };
+    let given = pair.a.endpoint.send_part(pair.now, id, message(stream, text), end);
     given.unwrap();
 }
 
@@ -84,7 +85,7 @@ fn other_streams_wait_for_the_end_unless_messages_are_interleaved() {
 fn a_stream_with_an_open_message_takes_no_other() {
     let (mut pair, a, _) = Pair::established(1);
     let first = Outgoing { ppid: Ppid(9), unordered: true, ..message(2, b"a") };
-    pair.a.endpoint.send_part(pair.now, a, first, false).unwrap();
+    pair.a.endpoint.send_part(pair.now, a, first, MessageEnd::Open).unwrap();
     let refused = pair.a.endpoint.send(pair.now, a, message(2, b"b"));
     assert_eq!(refused, Err(SendError::Unfinished));
     assert!(pair.a.endpoint.is_unfinished(a, Some(StreamId(2))));
@@ -98,7 +99,7 @@ fn a_stream_with_an_open_message_takes_no_other() {
     let read: Vec<_> = read.map(|it| (it.payload, it.ppid, it.unordered)).collect();
     assert_eq!(read[0], (b"ac".to_vec().into(), Ppid(9), true));
     assert!(!read[1].2);
-    let empty = pair.a.endpoint.send_part(pair.now, a, message(2, b""), true);
+    let empty = pair.a.endpoint.send_part(pair.now, a, message(2, b""), MessageEnd::Last);
     assert_eq!(empty, Err(SendError::Empty));
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn layout(item: &Item, class: Class) -> Result<&'static Layout, Why> 
     };
     let name = item.name.replace('-', "_");
     let found = table.iter().find(|layout| layout.name == name);
-    found.ok_or_else(|| Why::gap(format!("{what} '{name}' is not known")))
+    found.ok_or_else(|| Why::syntax(format!("{what} '{name}' is not known")))
 }
 
 /// Type or cause code of the item; none if any will do.

@@ -45,8 +45,6 @@ pub(crate) struct Socket {
     pub path_mtu: Option<u16>,
     /// The shared key that chunks are authenticated with.
     pub active_key: u16,
-    /// What was given of a message whose end has not been given (SCTP_EXPLICIT_EOR).
-    pub record: usize,
     /// What `recvmsg` tells besides data.
     pub subscriptions: Subscriptions,
     /// Options that have no effect here, to be read back.
@@ -67,7 +65,6 @@ impl Socket {
             reported: false,
             linger: None,
             active_key: 0,
-            record: 0,
             path_mtu: None,
             subscriptions: Subscriptions::default(),
             kept: BTreeMap::new(),

@@ -202,7 +202,8 @@ pub(super) fn close(world: &mut World, args: &Arguments<'_>) -> Called {
     let now = world.now;
     if let Some(link) = socket.link {
         let endpoint = &mut world.stacks[link.stack].endpoint;
-        if socket.linger == Some(0) {
+        // A message without an end cannot be delivered.
+        if socket.linger == Some(0) || endpoint.is_unfinished(link.association, None) {
             endpoint.abort(now, link.association, &[]);
         } else {
             endpoint.shutdown(now, link.association);

@@ -9,7 +9,7 @@ use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::world::World;
 use bytes::Bytes;
-use manypath_engine::{Duration, Outgoing, Ppid, Reliability, SendError, StreamId};
+use manypath_engine::{Duration, MessageEnd, Outgoing, Ppid, Reliability, SendError, StreamId};
 
 /// Largest message that is made: a script must not use up the memory.
 const MAX_LEN: usize = 1 << 24;
@@ -234,7 +234,7 @@ fn vector_len(vector: &Value) -> Result<usize, Why> {
     Ok(total)
 }
 
-fn send(world: &mut World, fd: i64, mut message: Message) -> Called {
+fn send(world: &mut World, fd: i64, message: Message) -> Called {
     let flags = message.flags;
     let has = |name: &str| constant(name).is_some_and(|flag| flags & flag != 0);
     if message.len > MAX_LEN {
@@ -255,33 +255,39 @@ fn send(world: &mut World, fd: i64, mut message: Message) -> Called {
     }
     let Some(link) = world.sockets.get(fd)?.link else { return Ok(Outcome::Fails("ENOTCONN")) };
     let now = world.now;
-    // A part of a message waits for the others (RFC 6458 section 8.1.26).
-    let given = message.len;
-    let socket = world.sockets.get(fd)?;
-    let in_parts = socket.kept.get("SCTP_EXPLICIT_EOR").is_some_and(|on| *on != 0);
-    message.len += std::mem::take(&mut socket.record);
-    if in_parts && !has("SCTP_EOR") && !has("SCTP_ABORT") {
-        socket.record = message.len;
-        return Ok(Outcome::bytes(given));
-    }
+    let kept = &world.sockets.get(fd)?.kept;
+    let in_parts = kept.get("SCTP_EXPLICIT_EOR").is_some_and(|on| *on != 0);
     world.link(link)?.is_dry = false;
     let endpoint = &mut world.stacks[link.stack].endpoint;
     if has("SCTP_ABORT") {
         endpoint.abort(now, link.association, &vec![0; message.len]);
-        return Ok(Outcome::bytes(given));
+        return Ok(Outcome::bytes(message.len));
     }
     let eof = has("SCTP_EOF");
-    let outcome = if eof && message.len == 0 {
-        Ok(())
-    } else {
-        let outgoing = Outgoing {
-            stream: StreamId(message.stream),
-            ppid: Ppid(message.ppid),
-            unordered: has("SCTP_UNORDERED"),
-            payload: Bytes::from(vec![0; message.len]),
+    // Of a part as much is taken as there is room for (RFC 6458 section 8.1.26).
+    let space = if in_parts { endpoint.send_space(link.association) } else { usize::MAX };
+    let given = message.len.min(space);
+    let end =
+        match (in_parts && (given < message.len || !has("SCTP_EOR")), has("SCTP_SACK_IMMEDIATELY"))
+        {
+            (true, _) => MessageEnd::Open,
+            (false, true) => MessageEnd::LastPrompt,
+            (false, false) => MessageEnd::Last,
         };
-        let reliability = message.reliability.unwrap_or_default();
-        endpoint.send_with(now, link.association, outgoing, reliability)
+    let reliability = message.reliability.unwrap_or_default();
+    let outgoing = Outgoing {
+        stream: StreamId(message.stream),
+        ppid: Ppid(message.ppid),
+        unordered: has("SCTP_UNORDERED"),
+        payload: Bytes::from(vec![0; given]),
+    };
+    let outcome = match reliability {
+        _ if eof && message.len == 0 => Ok(()),
+        _ if given == 0 && message.len > 0 => Err(SendError::BufferFull),
+        Reliability::Reliable if in_parts || end == MessageEnd::LastPrompt => {
+            endpoint.send_part(now, link.association, outgoing, end)
+        }
+        other => endpoint.send_with(now, link.association, outgoing, other),
     };
     if eof {
         endpoint.shutdown(now, link.association);

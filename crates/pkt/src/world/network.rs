@@ -2,7 +2,9 @@
 
 use crate::language::Why;
 use crate::language::ast::Script;
-use manypath_engine::{Config, Duration, EcnUse, HmacAlgorithms, LocalAddress, PathAddr};
+use manypath_engine::{
+    BurstLimit, Config, Duration, EcnUse, HmacAlgorithms, LocalAddress, PathAddr,
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The SCTP port that a socket is bound to if the script leaves it open, and that of the peer.
@@ -113,6 +115,10 @@ impl Network {
             hmac_algorithms: HmacAlgorithms::Sha1Sha256,
             address_reconfiguration: true,
             report_undelivered: true,
+            // Scripts send the least INIT, and expect an INIT ACK with all extensions.
+            amplification_limit: u32::MAX,
+            // What calls and SACKs of one instant let leave has no other instant to leave at.
+            burst_limit: BurstLimit::Flight,
             ..Config::rfc9260()
         }
     }

@@ -220,6 +220,7 @@ fn nothing_is_sent_beyond_what_gap_ack_blocks_can_report() {
         unordered: true,
         begin: true,
         end: true,
+        prompt: false,
         payload: Bytes::from_static(b"x"),
     };
     bench.queue(1);
