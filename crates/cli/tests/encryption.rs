@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{Finished, MANYPATH, Site, find, finish};
+use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -139,4 +139,107 @@ fn another_implementation_is_served_and_the_log_has_its_keys() {
     let of_keys = keys.lines().filter(|line| line.starts_with("SCTP_DTLS_KEY ")).count();
     assert_eq!((keys.lines().count(), of_keys), (4, 4), "{keys}");
     assert_eq!(std::fs::metadata(&log).expect("its mode").permissions().mode() & 0o777, 0o600);
+}
+
+/// A line of what tshark shows of a packet: where it comes from, types of its chunks, PPIDs, payload and addresses.
+struct Shown {
+    from: String,
+    chunks: Vec<String>,
+    ppids: Vec<String>,
+    readable: bool,
+}
+
+const FIELDS: [&str; 5] = [
+    "ip.src",
+    "sctp.chunk_type",
+    "sctp.data_payload_proto_id",
+    "data.data",
+    "sctp.parameter_ipv4_address",
+];
+/// The DTLS chunk, and the PPID of key management.
+const DTLS: &str = "65";
+const KEY_MANAGEMENT: &str = "4242";
+
+impl Shown {
+    fn new(line: &str) -> Self {
+        let fields: Vec<_> = line.split('\t').collect();
+        let [from, chunks, ppids, data, addresses] = fields[..] else { panic!("{line}") };
+        let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let ppids = if ppids.is_empty() { Vec::new() } else { list(ppids) };
+        let readable = !data.is_empty() || !addresses.is_empty();
+        Self { from: from.to_owned(), chunks: list(chunks), ppids, readable }
+    }
+
+    fn is_sealed(&self) -> bool {
+        self.chunks == [DTLS]
+    }
+}
+
+/// What tshark shows of a download through a server with these options, and the bytes of the capture.
+fn captured(site: &Site, options: &[&str]) -> (Vec<Shown>, Vec<u8>) {
+    let capture = site.dir.join("capture.pcapng");
+    site.lab.capture(&capture).expect("a capture");
+    let done = fetch(site, options);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    site.lab.stop_capture().expect("a capture");
+    let mut tshark = std::process::Command::new("tshark");
+    tshark.arg("-r").arg(&capture).args(["-Y", "sctp", "-T", "fields"]);
+    for field in FIELDS {
+        tshark.args(["-e", field]);
+    }
+    let shown = finish(tshark);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let shown = shown.stdout.lines().map(Shown::new).collect();
+    (shown, std::fs::read(&capture).expect("the capture"))
+}
+
+/// The key of a host, made now.
+fn key_of(site: &Site, host: Host) -> String {
+    let mut command = site.command(host, MANYPATH);
+    command.args(["key", "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&finish(command).stdout).expect("JSON");
+    shown["keys"][0]["key"].as_str().expect("a key").to_owned()
+}
+
+#[test]
+fn a_capture_of_a_whole_transfer_shows_neither_payload_nor_flows_nor_addresses() {
+    const SECRET: &[u8] = b"what nobody on the way is to read";
+    let mut site = Site::with_paths(&PATHS);
+    site.web();
+    let file = SECRET.repeat(30_000);
+    std::fs::write(site.dir.join("www/file"), &file).expect("a file");
+    let (list, log) = (site.dir.join("authorized"), site.dir.join("log-9899"));
+    std::fs::write(&list, format!("{} curl's host\n", key_of(&site, Host::Left))).expect("a list");
+    let list = list.to_str().expect("UTF-8");
+    let args = ["serve", "--allow", "8080", "--authorized", list, "-v"];
+    site.service(MANYPATH, &args, "udp", 9899);
+    let (shown, bytes) = captured(&site, &["--encrypt", "require"]);
+    assert_eq!(std::fs::read(site.dir.join("got")).expect("got"), file);
+    assert!(!bytes.windows(SECRET.len()).any(|part| part == SECRET));
+    assert!(shown.iter().flat_map(|it| &it.ppids).all(|ppid| ppid == KEY_MANAGEMENT));
+    // Both ends have their keys when both have sealed something.
+    let first = shown.iter().position(Shown::is_sealed).expect("a sealed packet");
+    let sealer = &shown[first].from;
+    let both = shown.iter().position(|it| it.is_sealed() && it.from != *sealer).expect("both");
+    assert!(shown.len() > both + 500, "{}", shown.len());
+    for (number, it) in shown.iter().enumerate().skip(both) {
+        assert!(it.is_sealed() && !it.readable, "packet {number}: {:?}", it.chunks);
+    }
+    wait_for("a line about the connection", || {
+        let logged = std::fs::read_to_string(&log).expect("a log");
+        logged.lines().any(|line| {
+            line.contains("connection from ") && line.contains(" by curl's host: ended after")
+        })
+    });
+}
+
+/// What the test above looks for is there without encryption.
+#[test]
+fn a_capture_of_a_plain_transfer_shows_all_of_it() {
+    let site = site(&["--encrypt", "off"]);
+    std::fs::write(site.dir.join("www/file"), "read by everybody ".repeat(30_000)).expect("a file");
+    let (shown, bytes) = captured(&site, &["--encrypt", "off"]);
+    assert!(bytes.windows(17).any(|part| part == b"read by everybody"));
+    assert!(shown.iter().any(|it| it.ppids.contains(&CONTROL.to_string())));
+    assert!(shown.iter().any(|it| it.readable) && !shown.iter().any(Shown::is_sealed));
 }

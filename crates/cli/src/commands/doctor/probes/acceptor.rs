@@ -2,7 +2,7 @@
 
 use super::super::findings::Taken;
 use manypath_daemon::{DEFAULT_PRIVILEGED_PORT, SettingsFile};
-use manypath_rules::{Chain, Protocol, Query, RulesFile};
+use manypath_rules::{Protocol, Query, RulesFile};
 use std::net::SocketAddr;
 
 /// The user of the service in the package.

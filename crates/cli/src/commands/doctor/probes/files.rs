@@ -5,7 +5,7 @@ use manypath_control::runtime;
 use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_daemon::{PeerCache, SettingsError, SettingsFile};
 use manypath_rules::paths::{PathEntry, PathsFile};
-use manypath_rules::{Chain, Decider, FileError, Policy, Protocol, Query, RulesFile, Table};
+use manypath_rules::{Decider, FileError, Policy, Protocol, Query, RulesFile, Table};
 use manypath_trust::IdentitySource;
 use std::net::SocketAddr;
 
