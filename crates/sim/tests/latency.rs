@@ -128,10 +128,15 @@ fn run(world: &mut World, flows: &mut [Flow], end: u64) {
 
 /// 50th and 99th percentile of pings in milliseconds, goodput in Mbit/s from the second second on.
 fn beside_bulk(config: &Config, paths: u8, queue: usize, ahead: Ahead) -> [f64; 3] {
+    beside_bulk_over(config, paths, &link(MBPS, DELAY, queue), ahead)
+}
+
+/// The same over so many links of this kind.
+fn beside_bulk_over(config: &Config, paths: u8, link: &LinkConfig, ahead: Ahead) -> [f64; 3] {
     let mut world = World::new(7);
     let hosts = pair(&mut world, config);
     for path in 0..paths {
-        world.join(&joint(hosts, path, link(MBPS, DELAY, queue)));
+        world.join(&joint(hosts, path, link.clone()));
     }
     let mut flow = [Flow::new(&mut world, hosts, 0, ahead)];
     run(&mut world, &mut flow, 1000);
@@ -160,6 +165,32 @@ fn a_few_bytes_beside_bulk_data_take_no_more_than_30_ms_longer_than_alone() {
                 assert!(goodput > 0.93 * (MBPS * u64::from(paths)) as f64, "{case}");
             }
         }
+    }
+}
+
+/// With BBR on two paths, however long the queue may be.
+#[test]
+fn a_few_bytes_beside_bulk_data_of_bbr_take_no_more_than_20_ms_longer_than_alone() {
+    let config = Config { congestion: CongestionControl::Bbr, ..bounded() };
+    for queue in [20, 33, 67, 133, 533] {
+        let [half, most, goodput] = beside_bulk(&config, 2, queue, Ahead::Wanted);
+        let case = format!("queue of {queue}: 50 % in {half:.1} ms, 99 % in {most:.1}, {goodput}");
+        println!("{case}");
+        assert!(most <= 2.0 * DELAY as f64 + 20.0, "{case}");
+        assert!(goodput > 0.95 * (2 * MBPS) as f64, "{case}");
+    }
+}
+
+/// Samples of the rate that jitter has made too high are not kept up until the window is full (24 ms of queue).
+#[test]
+fn jitter_does_not_fill_the_queue() {
+    let config = Config { congestion: CongestionControl::Bbr, ..bounded() };
+    let link = LinkConfig { jitter: Duration::from_millis(2), ..link(MBPS, DELAY, 533) };
+    for paths in [1, 2] {
+        let [half, _, goodput] = beside_bulk_over(&config, paths, &link, Ahead::Wanted);
+        println!("{paths} paths: 50 % in {half:.1} ms, {goodput:.2} Mbit/s");
+        assert!(half <= 2.0 * DELAY as f64 + 12.0, "{half}");
+        assert!(goodput > 0.93 * (MBPS * u64::from(paths)) as f64, "{goodput}");
     }
 }
 

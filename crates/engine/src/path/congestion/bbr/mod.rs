@@ -15,7 +15,8 @@
 //! Where it is not the draft:
 //!
 //! * `random_loss` - what a path loses at random is told from congestion.
-//! * `own_queue` - a probe, and Startup, end when they have made a queue, not three rounds later.
+//! * `own_queue` - a probe, and Startup, end when they have made a queue, not three rounds later; Cruise slows down
+//!   when it has made one.
 //! * `overshoot` - Startup keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
 //! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
 //! * `filters::RecentRounds`, `Bounds::relax` - the short-term bounds are no less than what the last two
@@ -239,7 +240,7 @@ impl Bbr {
         self.update_latest(ack);
         self.update_max_bw(ack);
         self.update_random_loss(ack);
-        self.adapt_lower_bounds(window);
+        self.adapt_lower_bounds(ack.rate(), window);
         let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
         self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
         if self.rounds.started && ack.rate() > 0 && !ack.is_app_limited() {

@@ -117,7 +117,10 @@ impl Bbr {
             State::Down | State::Cruise if self.is_time_to_probe(ack, window) => {
                 self.start_refill();
             }
-            State::Down if self.is_time_to_cruise(ack) => self.state = State::Cruise,
+            State::Down if self.is_time_to_cruise(ack) => {
+                self.own_queue.on_cruise(self.min_rtt.get());
+                self.state = State::Cruise;
+            }
             State::Refill if self.rounds.started => self.start_up(ack, window),
             State::Up if goes_down => {
                 self.probe_bw.prev_too_high = false;
