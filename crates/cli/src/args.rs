@@ -5,7 +5,7 @@ use crate::commands::cache::CacheArgs;
 use crate::commands::config::{ConfigArgs, ReloadArgs, SysctlArgs};
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::enable::{DisableArgs, EnableArgs};
-use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::gateway::args::{GatewayArgs, LanRulesArgs};
 use crate::commands::key::args::KeyArgs;
 use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Stack(StackArgs),
     #[command(hide = true)]
     Keeper(KeeperArgs),
+    #[command(hide = true)]
+    LanRules(LanRulesArgs),
 }
 
 /// Run a program and carry its TCP connections over every path.

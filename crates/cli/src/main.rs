@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         }
         Command::Stack(args) => commands::stack::stack(args),
         Command::Keeper(args) => commands::stack::keeper(args),
+        Command::LanRules(args) => commands::gateway::lan_rules(args),
     };
     manypath_cli::finish(result)
 }

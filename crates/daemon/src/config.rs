@@ -35,6 +35,8 @@ pub enum Locals {
     /// Every unicast address of every interface that is up, except loopback and link-local ones.
     /// They are followed as they come and go, by associations that are in use, too.
     Auto,
+    /// The same, without those of these interfaces.
+    Except(Vec<String>),
     /// Exactly these; each must be an address of this host when the stack begins, and is used as long
     /// as it is one.
     List(Vec<IpAddr>),

@@ -183,6 +183,11 @@ fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> 
             let usable = interfaces.iter().filter(|interface| is_usable(interface));
             Ok(usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect())
         }
+        config::Locals::Except(names) => {
+            let other = |one: &&Interface| is_usable(one) && !names.contains(&one.name);
+            let usable = interfaces.iter().filter(other);
+            Ok(usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect())
+        }
         config::Locals::List(addrs) if addrs.is_empty() => {
             let text = "the list of local addresses is empty";
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
@@ -288,6 +293,8 @@ mod tests {
     fn without_a_list_every_address_that_leads_outside_is_used() {
         let expected = ["eth0 10.0.0.1", "wlan0 10.1.0.1", "wlan0 2001:db8::1"].map(String::from);
         assert_eq!(chosen(config::Locals::Auto, true), Ok(expected.to_vec()));
+        let without = config::Locals::Except(vec!["wlan0".into(), "br0".into()]);
+        assert_eq!(chosen(without, true), Ok(vec!["eth0 10.0.0.1".into()]));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl LocalScopes {
         entries: &[PathEntry],
     ) -> io::Result<()> {
         let apart = match locals {
-            Locals::Auto => interfaces_apart(),
+            Locals::Auto | Locals::Except(_) => interfaces_apart(),
             Locals::List(_) | Locals::Named(_) => Ok(Vec::new()),
         };
         let (apart, result) = match apart {
@@ -165,7 +165,7 @@ fn is_named(one: &Interface, locals: &Locals, entries: &[PathEntry]) -> bool {
             && selector.fits_local(one.addr, &one.name)
     };
     match locals {
-        Locals::Auto => entries.iter().any(names),
+        Locals::Auto | Locals::Except(_) => entries.iter().any(names),
         Locals::List(addrs) => addrs.contains(&one.addr),
         Locals::Named(list) => list.iter().any(|name| name.fits(one)),
     }

@@ -88,9 +88,7 @@ struct Described {
 /// # Errors
 /// Where the system permits no netlink sockets.
 pub fn interfaces_apart() -> io::Result<Vec<ApartInterface>> {
-    let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK]);
-    let mut links = Vec::new();
-    Netlink::open(ROUTE, 0)?.ask(request, |body| links.push(describe(body)))?;
+    let links = links()?;
     let mut gateways = None;
     let apart = links.iter().filter_map(|link| {
         let vrf = links.iter().find(|it| it.index == link.master && it.kind == "vrf");
@@ -107,6 +105,21 @@ pub fn interfaces_apart() -> io::Result<Vec<ApartInterface>> {
         Some(ApartInterface { index: link.index, network, why })
     });
     Ok(apart.collect())
+}
+
+/// Whether there is a bridge of this name in the caller's network namespace.
+///
+/// # Errors
+/// Where the system permits no netlink sockets.
+pub fn is_bridge(name: &str) -> io::Result<bool> {
+    Ok(links()?.iter().any(|link| link.name == name && link.kind == "bridge"))
+}
+
+fn links() -> io::Result<Vec<Described>> {
+    let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK]);
+    let mut links = Vec::new();
+    Netlink::open(ROUTE, 0)?.ask(request, |body| links.push(describe(body)))?;
+    Ok(links)
 }
 
 impl Described {
@@ -173,6 +186,7 @@ mod tests {
             let found = ["one", "vpn", "guest", "pod", "lo"].map(why);
             let (tunnel, bridge) = (Some(Apart::Tunnel), Some(Apart::Bridge));
             assert_eq!(found, [None, tunnel, tunnel, bridge, None]);
+            assert!(super::is_bridge("pod").unwrap() && !super::is_bridge("lo").unwrap());
         });
     }
 

@@ -72,7 +72,7 @@ mod udp_holder;
 #[cfg(test)]
 extern crate self as manypath_net;
 
-pub use apart::{Apart, ApartInterface, interfaces_apart};
+pub use apart::{Apart, ApartInterface, interfaces_apart, is_bridge};
 pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };

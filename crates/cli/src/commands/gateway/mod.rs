@@ -1,26 +1,44 @@
-//! `manypath gateway`: SCTP programs and TCP programs, joined.
+//! `manypath gateway`: doors for programs and hosts that cannot be intercepted; SCTP programs and TCP programs, joined.
 
 pub(crate) mod args;
+mod doors;
+mod lan;
 mod place;
+
+pub(crate) use lan::lan_rules;
 
 use super::stack;
 use crate::args::EncapsulationArg;
 use crate::failure::Failure;
 use args::GatewayArgs;
-use manypath_daemon::{DEFAULT_UDP_PORT, Gateway, Level, Locals, SCTP_PORT, StackConfig, Way};
+use manypath_daemon::{
+    DEFAULT_UDP_PORT, Framing, Gateway, Level, Locals, SCTP_PORT, StackConfig, Way,
+};
 use place::Place;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+/// Clients at a time, unless told otherwise.
+const MAX_CLIENTS: u32 = 1000;
+
 /// Runs until interrupted.
 pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8, Failure> {
+    match (&args.sctp, &args.tcp) {
+        (Some(sctp), Some(tcp)) => join(args, way(args, sctp, tcp)?),
+        _ => doors::run(args),
+    }
+}
+
+/// Joins SCTP programs with TCP programs.
+fn join(args: &GatewayArgs, way: Way) -> Result<u8, Failure> {
+    let max_clients = args.max_clients.unwrap_or(MAX_CLIENTS);
     let gateway = Gateway {
-        way: way(args)?,
-        framing: args.framing.into(),
-        max_clients: usize::try_from(args.max_clients).unwrap_or(usize::MAX),
+        way,
+        framing: args.framing.map_or(Framing::Pieces, Into::into),
+        max_clients: usize::try_from(max_clients).unwrap_or(usize::MAX),
         status_every: args.json.then(|| Duration::from_secs(args.interval)),
     };
-    if args.encapsulation == EncapsulationArg::Native {
+    if args.stack.encapsulation == EncapsulationArg::Native {
         manypath_net::check_native().map_err(|e| {
             Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
         })?;
@@ -30,21 +48,21 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8, Failure> {
         Ok(dir) => config.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this gateway: {error}"),
     }
-    stack::run(vec![config], stack::log_to(args.log.as_deref()), "--port")
+    stack::run(vec![config], stack::log_to(args.stack.log.as_deref()), "--port")
 }
 
 fn config(args: &GatewayArgs, gateway: Gateway) -> StackConfig {
     let accept = matches!(gateway.way, Way::ToTcp { .. });
-    let locals = match args.locals.is_empty() {
+    let locals = match args.stack.locals.is_empty() {
         true => Locals::Auto,
-        false => Locals::Named(args.locals.clone()),
+        false => Locals::Named(args.stack.locals.clone()),
     };
-    let level = if args.verbose > 0 { Level::Verbose } else { Level::Info };
+    let level = if args.stack.verbose > 0 { Level::Verbose } else { Level::Info };
     StackConfig {
         locals,
-        encapsulation: args.encapsulation.into(),
+        encapsulation: args.stack.encapsulation.into(),
         udp_port: args.udp_port.unwrap_or(if accept { DEFAULT_UDP_PORT } else { 0 }),
-        peer_udp_port: args.peer_udp_port,
+        peer_udp_port: args.stack.peer_port,
         accept,
         gateway: Some(gateway),
         peer_cache: false,
@@ -55,8 +73,8 @@ fn config(args: &GatewayArgs, gateway: Gateway) -> StackConfig {
 }
 
 /// From where to where.
-fn way(args: &GatewayArgs) -> Result<Way, Failure> {
-    let (sctp, tcp) = (Place::parse("--sctp", &args.sctp)?, Place::parse("--tcp", &args.tcp)?);
+fn way(args: &GatewayArgs, sctp: &str, tcp: &str) -> Result<Way, Failure> {
+    let (sctp, tcp) = (Place::parse("--sctp", sctp)?, Place::parse("--tcp", tcp)?);
     match (sctp, tcp) {
         (Place::Here(port), Place::There(hosts, service)) => {
             if !args.listen.is_empty() {

@@ -9,7 +9,8 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
-    AssociationStatus, BudgetStatus, IdentityStatus, ListenerStatus, SandboxStatus, StackStatus,
+    AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus, SandboxStatus,
+    StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -86,7 +87,9 @@ fn head(out: &mut String, stack: &StackStatus, loops: &[StackStatus]) {
     let role = match (stack.accepting, stack.allow.is_empty()) {
         (true, true) => "serving listeners".into(),
         (true, false) => format!("serving {}", stack.allow.join(",")),
-        (false, _) => "client".to_owned(),
+        (false, true) => "client".to_owned(),
+        // A gateway's doors.
+        (false, false) => format!("carrying {}", stack.allow.join(",")),
     };
     let draining = if stack.draining { ", draining" } else { "" };
     let seconds = stack.uptime_ms / 1000;
@@ -114,6 +117,7 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
     // It is the same for all loops.
     let budgets = stack.budgets.iter().filter(|_| stack.loop_index == 0);
     budgets.for_each(|one| *out += &format!("  {}\n", budget(one)));
+    stack.door_hosts.iter().for_each(|one| door_host(out, one));
     let memory = &stack.receive_memory;
     let (promised, limit) = (memory.promised_bytes >> 10, memory.limit_bytes >> 10);
     if promised > 0 && args.verbose {
@@ -196,6 +200,16 @@ pub(super) fn budget(status: &BudgetStatus) -> String {
     };
     let (used, limit) = (bytes(*used_bytes), bytes(*limit_bytes));
     format!("{interface}: {used} of {limit} used this {period} ({percent} %){then}")
+}
+
+fn door_host(out: &mut String, status: &DoorHostStatus) {
+    let DoorHostStatus { host, open, carried, plain, failed, refused, .. } = status;
+    let (sent, received) = (bytes(status.sent_bytes), bytes(status.received_bytes));
+    let _ = writeln!(
+        out,
+        "  client {host}: {open} open, ended: {carried} over sctp, {plain} over tcp; {failed} failed, {refused} refused; \
+         {received} received, {sent} sent"
+    );
 }
 
 /// When data went over a path last.

@@ -1,0 +1,286 @@
+//! The rules that lead the connections of a network to this host's door, and the small process that keeps them.
+//!
+//! ```text
+//! gateway (gives up its rights) ── stdin ─▶ lan-rules (root, reads nothing) ── nft, ip ─▶ kernel
+//! ```
+//!
+//! The gateway cannot remove rules when it ends: by then it has no rights, or was killed. So a process that does nothing
+//! else waits for its end. Should that be killed, too, TPROXY without a listener leads nothing anywhere: the network is
+//! routed as before, and the next start, or `--remove`, clears the rules away.
+
+use super::args::LanRulesArgs;
+use crate::failure::Failure;
+use manypath_net::Signals;
+use manypath_rules::Network;
+use std::fmt::{self, Write as _};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// The table of rules, and the name of the socket by which a network namespace has one of it.
+const TABLE: &str = "manypath_lan";
+/// One bit of packets' marks, so that other bits keep their meaning.
+const MARK: &str = "0x4000000";
+/// The routing table for packets with that bit, and the preference of the rule that leads there.
+const ROUTES: &str = "9899";
+const PREFERENCE: &str = "99";
+
+/// Why there can be no rules.
+#[derive(Debug)]
+pub(super) enum Error {
+    /// Another gateway serves a network here.
+    Busy,
+    /// There is no such program.
+    NoTool(&'static str),
+    /// What the kernel says, by way of the program.
+    Refused(String),
+    Io(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("another `manypath gateway --lan` is at work on this host"),
+            Self::NoTool(tool) => write!(f, "there is no program `{tool}`"),
+            Self::Refused(why) => f.write_str(why),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The process that keeps the rules; they are gone when it is dropped.
+#[derive(Debug)]
+pub(super) struct Lan {
+    process: Child,
+    line: Option<ChildStdin>,
+}
+
+impl Lan {
+    /// Leads what comes in at `interfaces` from `clients`, or from everybody if there are none, to `port`.
+    pub(super) fn start(
+        interfaces: &[String],
+        clients: &[Network],
+        port: u16,
+    ) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(Error::Io)?;
+        let mut command = Command::new(program);
+        command.arg("lan-rules").args(["--port", &port.to_string()]);
+        for name in interfaces {
+            command.args(["--lan", name]);
+        }
+        for network in clients {
+            command.args(["--client", &network.to_string()]);
+        }
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::Io)?;
+        let (line, said) = (process.stdin.take(), process.stdout.take());
+        let mut words = String::new();
+        if let Some(said) = said {
+            BufReader::new(said).read_line(&mut words).map_err(Error::Io)?;
+        }
+        let lan = Self { process, line };
+        match words.trim_end().split_once(' ').unwrap_or((words.trim_end(), "")) {
+            ("READY", _) => Ok(lan),
+            ("BUSY", _) => Err(Error::Busy),
+            ("NOTOOL", "nft") => Err(Error::NoTool("nft")),
+            ("NOTOOL", _) => Err(Error::NoTool("ip")),
+            ("REFUSED", why) => Err(Error::Refused(why.to_owned())),
+            _ => Err(Error::Io(io::Error::other("what keeps the rules has ended"))),
+        }
+    }
+}
+
+impl Drop for Lan {
+    /// Ends it, and waits until the rules are gone.
+    fn drop(&mut self) {
+        drop(self.line.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Keeps the rules until standard input ends.
+pub(crate) fn lan_rules(args: &LanRulesArgs) -> Result<u8, Failure> {
+    // What ends a terminal or a service ends the gateway first.
+    let _signals = Signals::watch().map_err(|error| Failure::new(error.to_string()))?;
+    let place = lock().and_then(|place| {
+        clear()?;
+        make(args).inspect_err(|_| drop(clear())).map(|()| place)
+    });
+    say(&match &place {
+        Ok(_) => "READY".to_owned(),
+        Err(Error::Busy) => "BUSY".to_owned(),
+        Err(Error::NoTool(tool)) => format!("NOTOOL {tool}"),
+        Err(Error::Refused(_) | Error::Io(_)) => {
+            let why = place.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            format!("REFUSED {}", why.lines().next().unwrap_or_default())
+        }
+    });
+    if place.is_ok() {
+        let _ = io::stdin().read_to_end(&mut Vec::new());
+        clear().map_err(|error| Failure::new(error.to_string()))?;
+    }
+    Ok(0)
+}
+
+fn make(args: &LanRulesArgs) -> Result<(), Error> {
+    let rules = |how| nft(&script(&args.lan, &args.clients, args.port, how));
+    if args.lan.iter().any(|name| is_filtered_bridge(name)) {
+        return rules(How::Redirect);
+    }
+    // A kernel may lack it.
+    rules(How::Tproxy).or_else(|_| rules(How::Redirect))?;
+    route()
+}
+
+/// Whether the packets of a bridge pass the rules before they are this host's, which loses the socket that TPROXY has
+/// chosen for them.
+fn is_filtered_bridge(name: &str) -> bool {
+    let is_on = |path: String| std::fs::read_to_string(path).is_ok_and(|text| text.trim() != "0");
+    let filtered = |which| {
+        is_on(format!("/proc/sys/net/bridge/bridge-nf-call-{which}"))
+            || is_on(format!("/sys/class/net/{name}/bridge/nf_call_{which}"))
+    };
+    manypath_net::is_bridge(name).unwrap_or(true) && (filtered("iptables") || filtered("ip6tables"))
+}
+
+fn say(line: &str) {
+    // A gateway that has ended meanwhile does not listen.
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+/// Removes what a gateway has left that could not do so itself.
+pub(super) fn remove() -> Result<(), Error> {
+    let _place = lock()?;
+    clear()
+}
+
+/// One gateway in a network namespace. The name is free again when its process is gone, however it ended.
+fn lock() -> Result<UnixListener, Error> {
+    let name = SocketAddr::from_abstract_name(TABLE).map_err(Error::Io)?;
+    UnixListener::bind_addr(&name).map_err(|error| match error.kind() == io::ErrorKind::AddrInUse {
+        true => Error::Busy,
+        false => Error::Io(error),
+    })
+}
+
+/// Removes everything that was made; what is not there need not be removed.
+fn clear() -> Result<(), Error> {
+    nft(&format!("table inet {TABLE}\ndelete table inet {TABLE}\n"))?;
+    for family in ["-4", "-6"] {
+        let rule = ["rule", "del", "pref", PREFERENCE, "fwmark", &mark(), "lookup", ROUTES];
+        // As often as it was made.
+        while ip(family, &rule)? {}
+        ip(family, &["route", "flush", "table", ROUTES])?;
+    }
+    Ok(())
+}
+
+/// Leads marked packets to this host itself.
+fn route() -> Result<(), Error> {
+    for (family, all) in [("-4", "0.0.0.0/0"), ("-6", "::/0")] {
+        let rule = ["rule", "add", "pref", PREFERENCE, "fwmark", &mark(), "lookup", ROUTES];
+        let route = ["route", "add", "local", all, "dev", "lo", "table", ROUTES];
+        let done = ip(family, &rule)? && ip(family, &route)?;
+        if !done && family == "-4" {
+            return Err(Error::Refused(format!("`ip {family} {}` failed", rule.join(" "))));
+        }
+    }
+    Ok(())
+}
+
+fn mark() -> String {
+    format!("{MARK}/{MARK}")
+}
+
+/// How connections are led to the door.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// By the socket. Without a listener nothing is led anywhere.
+    Tproxy,
+    /// By another destination, with connection tracking.
+    Redirect,
+}
+
+/// Connections that begin now are led to the door, and their packets stay with it; everything else goes its way.
+fn script(interfaces: &[String], clients: &[Network], port: u16, how: How) -> String {
+    let names: Vec<String> = interfaces.iter().map(|name| format!("\"{name}\"")).collect();
+    let names = names.join(", ");
+    // Behind the rules that others usually have there.
+    let kind = match how {
+        How::Tproxy => "filter hook prerouting priority -149",
+        How::Redirect => "nat hook prerouting priority -99",
+    };
+    let mut text = format!(
+        "table inet {TABLE} {{\n chain prerouting {{\n  type {kind}; policy accept;\n  \
+         iifname != {{ {names} }} return\n  meta l4proto != tcp return\n"
+    );
+    for (family, is_v4) in [("ip", true), ("ip6", false)] {
+        let of_family = clients.iter().filter(|network| network.address().is_ipv4() == is_v4);
+        let networks: Vec<String> = of_family.map(ToString::to_string).collect();
+        let version = if is_v4 { "ipv4" } else { "ipv6" };
+        // Writing to a string cannot fail.
+        let _ = match networks.is_empty() {
+            true if clients.is_empty() => Ok(()),
+            true => writeln!(text, "  meta nfproto {version} return"),
+            false => writeln!(text, "  {family} saddr != {{ {} }} return", networks.join(", ")),
+        };
+    }
+    let lead = match how {
+        How::Tproxy => format!(
+            "socket transparent 1 meta mark set meta mark or {MARK} accept\n  \
+             tcp flags & (fin | syn | rst | ack) == syn tproxy to :{port} meta mark set meta mark or {MARK} accept"
+        ),
+        How::Redirect => format!("tcp dport 1-65535 redirect to :{port}"),
+    };
+    let _ = write!(
+        text,
+        "  fib daddr type != unicast return\n  fib daddr oif missing return\n  fib daddr oifname {{ {names} }} return\n  \
+         ip daddr 169.254.0.0/16 return\n  ip6 daddr fe80::/10 return\n  {lead}\n }}\n}}\n"
+    );
+    text
+}
+
+fn nft(script: &str) -> Result<(), Error> {
+    let mut command = Command::new("nft");
+    command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut process = command.spawn().map_err(|error| no_tool("nft", error))?;
+    if let Some(mut input) = process.stdin.take() {
+        input.write_all(script.as_bytes()).map_err(Error::Io)?;
+    }
+    let done = process.wait_with_output().map_err(Error::Io)?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(Error::Refused(format!("nft: {}", String::from_utf8_lossy(&done.stderr)))),
+    }
+}
+
+/// Whether it has done it.
+fn ip(family: &str, args: &[&str]) -> Result<bool, Error> {
+    let mut command = Command::new("ip");
+    command.arg(family).args(args).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.stderr(Stdio::null()).status();
+    status.map(|status| status.success()).map_err(|error| no_tool("ip", error))
+}
+
+fn no_tool(tool: &'static str, error: io::Error) -> Error {
+    match error.kind() == io::ErrorKind::NotFound {
+        true => Error::NoTool(tool),
+        false => Error::Io(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_are_no_clients_are_left_alone_in_both_families() {
+        let network = |text: &str| text.parse().unwrap();
+        let some = script(&["br0".into()], &[network("192.168.1.0/24")], 7, How::Tproxy);
+        assert!(some.contains("ip saddr != { 192.168.1.0/24 } return\n  meta nfproto ipv6 return"));
+        let all = script(&["br0".into(), "br1".into()], &[], 7, How::Redirect);
+        assert!(!all.contains("saddr") && !all.contains("nfproto"), "{all}");
+        assert!(all.contains("iifname != { \"br0\", \"br1\" } return"), "{all}");
+    }
+}
