@@ -12,14 +12,15 @@ use crate::commands::path::args::PathArgs;
 use crate::commands::preload::PreloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::status::watch::{TopArgs, WatchArgs};
+use crate::failure::Failure;
 use crate::mode::Mode;
 use crate::step_aside::StepAsideArg;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_cli::texts::Texts;
-use manypath_daemon::{Encapsulation, LocalName};
+use manypath_daemon::{Encapsulation, LocalName, RelayConfig, RelayTo};
 use manypath_engine::Profile;
-use manypath_rules::Encrypt;
+use manypath_rules::{Encrypt, Via};
 use std::path::PathBuf;
 
 /// Use every network path between two hosts, with the TCP programs you already have.
@@ -115,7 +116,7 @@ pub(crate) struct RunArgs {
     /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
     /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
     #[arg(long, conflicts_with_all = [
-        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "identity",
+        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "via", "identity",
         "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
     ])]
     pub(crate) sctp: bool,
@@ -153,6 +154,11 @@ pub(crate) struct StackOptions {
     /// encrypt, opportunistic).
     #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Encrypt::NAMES))]
     pub(crate) encrypt: Option<String>,
+    /// Send connections to any destination through a relay (`manypath serve --relay`), and on from there by TCP.
+    /// The first relay that answers is used; without one, connections are plain TCP, or refused where a rule or
+    /// encrypt=require says so (default: the setting via, off).
+    #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
+    pub(crate) via: Vec<String>,
     /// Key that peers know this host by: `own` (~/.config/manypath/identity, made on first use), `ssh` (the
     /// host key of SSH, as root), `secret` (a secret that both ends have), or the path of a private
     /// key of OpenSSH.
@@ -222,6 +228,11 @@ impl From<EncapsulationArg> for Encapsulation {
 }
 
 impl StackOptions {
+    /// The relays by which connections go, if the user has said that.
+    pub(crate) fn via(&self) -> Result<Option<Via>, Failure> {
+        parse_via(&self.via)
+    }
+
     /// The settings that the user has given here: the option, its setting, the value.
     pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let all = [
@@ -233,13 +244,19 @@ impl StackOptions {
     }
 }
 
+/// The value of `--via`.
+pub(crate) fn parse_via(words: &[String]) -> Result<Option<Via>, Failure> {
+    let said = (!words.is_empty()).then(|| words.join(",").parse());
+    said.transpose().map_err(|e| Failure::usage(format!("--via: {e}")))
+}
+
 /// Accept connections from peers and forward them to local services.
 ///
 /// Nothing is reachable unless you allow it. A service is dialled at the exact address that the
 /// peer used, never at loopback.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp"
+    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp\n  manypath serve --relay --authorized /etc/manypath/authorized_peers"
 )]
 pub(crate) struct ServeArgs {
     /// Let peers reach these ports, separated by commas, in addition to those that local rules
@@ -266,6 +283,16 @@ pub(crate) struct ServeArgs {
     /// them; implies --encrypt require.
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
+    /// Relay connections of the peers in --authorized to any destination (`manypath run --via`). Private and
+    /// special networks, and those of this host, are closed unless --relay-to names them.
+    #[arg(long)]
+    pub(crate) relay: bool,
+    /// Also relay to these networks, or to some of their ports, separated by commas.
+    #[arg(long, value_name = "NETWORK[:PORTS]", value_delimiter = ',', requires = "relay")]
+    pub(crate) relay_to: Vec<RelayTo>,
+    /// Connections that each peer may have through the relay at a time.
+    #[arg(long, value_name = "N", default_value_t = RelayConfig::CONNECTIONS, requires = "relay")]
+    pub(crate) relay_connections: usize,
     /// The service manager's main process is another one.
     #[arg(long, hide = true)]
     pub(crate) anchored: bool,

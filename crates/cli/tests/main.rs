@@ -33,6 +33,7 @@ mod preload;
 mod privileged_ports;
 mod probe;
 mod programs;
+mod relays;
 mod report;
 mod rules;
 mod scopes;

@@ -230,9 +230,7 @@ impl Base {
 fn is_wanted(core: &Core, interface: &Interface) -> bool {
     match &core.config.locals {
         config::Locals::Auto => is_usable(interface),
-        config::Locals::Except(names) => {
-            is_usable(interface) && !names.contains(&interface.name)
-        }
+        config::Locals::Except(names) => is_usable(interface) && !names.contains(&interface.name),
         config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
         config::Locals::Named(names) => names.iter().any(|name| match name {
             LocalName::Address(_) => interface.up && name.fits(interface),

@@ -2,7 +2,6 @@
 
 use crate::error::RuleError;
 use serde::{Serialize, Serializer};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -30,7 +29,7 @@ pub struct RelayHost<'a> {
     pub port: Option<u16>,
 }
 
-static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+static KNOWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 impl Via {
     /// Connections do not go by a relay.
@@ -45,6 +44,23 @@ impl Via {
     #[must_use]
     pub fn is_off(self) -> bool {
         self.0 == OFF
+    }
+
+    /// Its number in this process, for settings, which are numbers: 0 if it is off.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = known.iter().filter(|kept| **kept != OFF).position(|kept| *kept == self.0);
+        at.map_or(0, |at| at as u64 + 1)
+    }
+
+    /// The one with that number.
+    #[must_use]
+    pub fn of_number(number: u64) -> Self {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = known.iter().filter(|kept| **kept != OFF);
+        let at = number.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| named.nth(at)).map_or(Self::NONE, |kept| Self(kept))
     }
 
     /// Its text.
@@ -65,9 +81,9 @@ impl FromStr for Via {
             return Err(RuleError::new(format!("{text}: more than {MAX_RELAYS} relays")));
         }
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = known.get(text).copied().unwrap_or_else(|| {
+        let kept = known.iter().copied().find(|kept| *kept == text).unwrap_or_else(|| {
             let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-            known.insert(kept);
+            known.push(kept);
             kept
         });
         Ok(Self(kept))
@@ -150,5 +166,7 @@ mod tests {
     fn the_same_text_is_kept_once() {
         let [one, other] = [(); 2].map(|()| "relay.example".parse::<Via>().unwrap());
         assert!(std::ptr::eq(one.as_str(), other.as_str()));
+        assert_eq!(Via::of_number(one.number()), one);
+        assert_eq!((Via::NONE.number(), Via::of_number(0)), (0, Via::NONE));
     }
 }

@@ -36,6 +36,9 @@ pub(crate) struct EnableArgs {
     /// more capabilities.
     #[arg(long)]
     pub(crate) containers: bool,
+    /// Send connections to any destination through a relay (see `manypath run --via`).
+    #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
+    pub(crate) via: Vec<String>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -73,7 +76,8 @@ pub(crate) fn enable(args: &EnableArgs) -> Result<u8, Failure> {
     let target = parse(&args.target)?;
     let asked = [("--client-only", args.client_only), ("--containers", args.containers)];
     let options = asked.into_iter().filter_map(|(option, asked)| asked.then_some(option));
-    let options: Vec<&str> = options.collect();
+    let via = crate::args::parse_via(&args.via)?.map(|via| format!("--via={via}"));
+    let options: Vec<&str> = options.chain(via.as_deref()).collect();
     let (root, program) = match &args.root {
         Some(root) => (root.as_path(), PathBuf::from(INSTALLED)),
         None => (Path::new("/"), this_program(&target)?),

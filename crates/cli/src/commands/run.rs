@@ -196,6 +196,9 @@ pub(super) fn stack_args(options: &StackOptions) -> Vec<OsString> {
     if let Some(encrypt) = &options.encrypt {
         option("encrypt", encrypt.into());
     }
+    if !options.via.is_empty() {
+        option("via", options.via.join(",").into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }

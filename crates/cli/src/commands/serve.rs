@@ -5,7 +5,7 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use manypath_control::anchor::anchor;
 use manypath_control::{manager, runtime};
-use manypath_daemon::{Allow, Encapsulation, Level, Server, StackConfig};
+use manypath_daemon::{Allow, Encapsulation, Level, RelayConfig, Server, StackConfig};
 use manypath_rules::{Chain, Encrypt, Policy};
 use std::process::Command;
 
@@ -71,6 +71,7 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
         config.encrypt = Encrypt::Require;
         config.fixed.push("encrypt");
     }
+    relay(args, &mut config)?;
     config.rules.iter().for_each(|rules| super::config::note_outdated(rules.sources()));
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;
@@ -90,6 +91,25 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
     Ok(config)
 }
 
+/// What is relayed: nothing for peers that are not told apart.
+fn relay(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
+    if !args.relay {
+        return Ok(());
+    }
+    if args.authorized.is_none() {
+        let text =
+            "--relay needs --authorized FILE: without it anybody could use this host as a relay";
+        return Err(Failure::usage(text)
+            .hint("FILE has a key in each line, as `manypath key` shows it on the client"));
+    }
+    if args.stack.encrypt.as_deref().is_some_and(|when| when != Encrypt::Require.name()) {
+        return Err(Failure::usage("--relay needs --encrypt require, which --authorized implies"));
+    }
+    let (to, connections) = (args.relay_to.clone(), args.relay_connections);
+    config.relay = Some(RelayConfig { to, connections });
+    Ok(())
+}
+
 /// Runs this command in another process, which may outlive the service manager's main process.
 pub(super) fn under_anchor() -> Result<u8, Failure> {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
@@ -100,7 +120,8 @@ pub(super) fn under_anchor() -> Result<u8, Failure> {
 
 /// A server that nobody can use was not meant.
 fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
-    let Some(file) = config.rules.as_ref().filter(|_| config.allow.is_empty()) else {
+    let unused = config.allow.is_empty() && config.relay.is_none();
+    let Some(file) = config.rules.as_ref().filter(|_| unused) else {
         return Ok(());
     };
     let table = file.read().map_err(super::rules::failure)?.table();

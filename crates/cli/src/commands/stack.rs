@@ -107,6 +107,10 @@ pub(crate) fn configure(
         knob.set(config, knob.parse(when).map_err(|why| Failure::usage(format!("--{why}")))?);
         config.fixed.push(knob.name);
     }
+    if let Some(via) = options.via()? {
+        config.via = Some(via);
+        config.fixed.push("via");
+    }
     let identity: Result<IdentitySource, _> = options.identity.parse();
     config.keys = Some(KeyFiles::usual(
         identity.map_err(|e| Failure::usage(format!("--identity {}: {e}", options.identity)))?,

@@ -139,7 +139,10 @@ impl Peers {
     }
 
     fn take_unsaved(&mut self) -> Unsaved {
-        std::mem::take(&mut self.unsaved)
+        let mut unsaved = std::mem::take(&mut self.unsaved);
+        // What a relay's port has answered says nothing of its host.
+        unsaved.retain(|(_, _, acceptor), _| !matches!(acceptor, Acceptor::At(_)));
+        unsaved
     }
 
     /// Takes back what could not be written, as far as there is room and nothing newer is known.

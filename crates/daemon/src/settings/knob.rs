@@ -3,7 +3,7 @@
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
 use manypath_engine::{Redundancy, SharedBottleneck};
-use manypath_rules::{Encrypt, StepAside};
+use manypath_rules::{Encrypt, StepAside, Via};
 use std::time::Duration;
 
 /// One setting.
@@ -68,6 +68,15 @@ pub const KNOBS: &[Knob] = &[
         words: Encrypt::NAMES,
         get: |config| config.encrypt as u64,
         set: |config, value| config.encrypt = encrypt(value),
+    },
+    Knob {
+        name: VIA,
+        help: "relays by which connections to any destination go, the first that answers, as \
+               HOST[:PORT],...; off: none",
+        bounds: (0, u64::MAX),
+        words: &[],
+        get: |config| config.via.map_or(0, Via::number),
+        set: |config, value| config.via = Some(Via::of_number(value)).filter(|via| !via.is_off()),
     },
     Knob {
         name: "receive_memory_mib",
@@ -273,6 +282,9 @@ pub const KNOBS: &[Knob] = &[
     },
 ];
 
+/// The setting whose values are texts: their numbers are those of [`Via`].
+const VIA: &str = "via";
+
 const LEVELS: [&str; 5] = ["silent", "error", "warn", "info", "verbose"];
 
 /// What the levels of subsystems have in common.
@@ -308,6 +320,9 @@ impl Knob {
     /// # Errors
     /// What is allowed instead.
     pub fn parse(&self, text: &str) -> Result<u64, String> {
+        if self.name == VIA {
+            return text.parse().map(Via::number).map_err(|why| format!("{VIA}: {why}"));
+        }
         let (least, most) = self.bounds;
         let word = self.words.iter().position(|word| *word == text).map(|at| at as u64);
         let number =
@@ -321,6 +336,9 @@ impl Knob {
     /// A value as [`Knob::parse`] reads it.
     #[must_use]
     pub fn show(&self, value: u64) -> String {
+        if self.name == VIA {
+            return Via::of_number(value).to_string();
+        }
         let word = usize::try_from(value).ok().and_then(|at| self.words.get(at));
         word.map_or_else(|| value.to_string(), |word| (*word).to_owned())
     }
@@ -371,7 +389,7 @@ mod tests {
     #[test]
     fn every_knob_shows_what_it_reads_and_keeps_what_it_is_given() {
         let mut config = StackConfig::default();
-        for knob in KNOBS {
+        for knob in KNOBS.iter().filter(|knob| knob.name != VIA) {
             let (least, most) = knob.bounds;
             for value in [least, most] {
                 assert_eq!(knob.parse(&knob.show(value)), Ok(value), "{}", knob.name);
@@ -381,6 +399,16 @@ mod tests {
             assert!(knob.parse(&(most + 1).to_string()).is_err(), "{}", knob.name);
             assert!(knob.parse("perhaps").is_err(), "{}", knob.name);
         }
+    }
+
+    #[test]
+    fn relays_are_a_setting_whose_values_are_texts() {
+        let (knob, mut config) = (Knob::by_name(VIA).unwrap(), StackConfig::default());
+        for text in ["relay.example,192.0.2.1:443", "off"] {
+            knob.set(&mut config, knob.parse(text).unwrap());
+            assert_eq!(knob.show(knob.get(&config)), text);
+        }
+        assert!(config.via.is_none() && knob.parse("a b").is_err());
     }
 
     #[test]

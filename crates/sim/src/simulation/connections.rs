@@ -170,8 +170,8 @@ impl End {
             FlowEvent::Opened { flow, .. } | FlowEvent::Writable(flow) => self.write(flow),
             FlowEvent::Readable(flow) => self.read(now, flow, ledger),
             FlowEvent::Finished(flow) => self.flows.finish(flow),
-            FlowEvent::Refused { .. }
-            | FlowEvent::IncomingBeyond(_)
+            FlowEvent::IncomingBeyond(_)
+            | FlowEvent::Refused { .. }
             | FlowEvent::Reset(_)
             | FlowEvent::Closed(_) => {}
         }

@@ -20,8 +20,9 @@ use std::path::PathBuf;
 /// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
 /// any user of the peer's host could answer for them), encrypt=off|opportunistic|require (remote:
 /// encrypt associations with the peer; require: refuse what would be plain; local: require alone),
-/// connections=N and rate=RATE (local: what one peer may have at a time, such as rate=5mbit),
-/// lifetime=TIME (udp: how long a datagram is worth sending, such as 200ms).
+/// via=HOST[:PORT],...|off (remote: go by a relay), connections=N and rate=RATE (local: what one
+/// peer may have at a time, such as rate=5mbit), lifetime=TIME (udp: how long a datagram is worth
+/// sending, such as 200ms).
 ///
 /// Rules are kept in `rules` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.
 /// Changes apply immediately.

@@ -82,10 +82,12 @@ fn wanted(path: &PathStatus) -> String {
 
 fn flow(out: &mut String, flow: &FlowStatus) {
     let (from, to) = (flow.client.unwrap_or(flow.source), flow.destination);
+    let to = flow.beyond.clone().unwrap_or(to.to_string());
     let ways = if flow.redundant { " over every path" } else { "" };
+    let relayed = if flow.beyond.is_some() { " by relay" } else { "" };
     let _ = writeln!(
         out,
-        "    flow {} {from} -> {to} {}{ways}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
+        "    flow {} {from} -> {to} {}{ways}{relayed}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
         flow.stream,
         flow.state,
         bytes(flow.bytes_in),

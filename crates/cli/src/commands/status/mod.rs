@@ -9,8 +9,8 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
-    AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus, SandboxStatus,
-    StackStatus,
+    AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus,
+    RelayedPeerStatus, SandboxStatus, StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -130,6 +130,7 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
     if stack.loop_index == 0 && (args.verbose || stack.sandbox.user == 0) {
         *out += &sandbox(&stack.sandbox);
     }
+    stack.relayed_peers.iter().for_each(|it| relayed(out, it));
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
         let _ = writeln!(
@@ -157,6 +158,21 @@ fn identity(status: &IdentityStatus, verbose: bool) -> String {
         None if verbose => format!("  key {}\n", status.key),
         None => String::new(),
     }
+}
+
+/// What was relayed for a peer.
+fn relayed(out: &mut String, peer: &RelayedPeerStatus) {
+    let _ = writeln!(
+        out,
+        "  relayed for {}: {} now, {} so far, {} denied, {} failed, {} to destinations, {} from them",
+        peer.peer,
+        counted(peer.open, "connection", "connections"),
+        peer.opened,
+        peer.denied,
+        peer.failed,
+        bytes(peer.to_destinations_bytes),
+        bytes(peer.from_destinations_bytes),
+    );
 }
 
 /// What became of the rights of root, if root has started the stack.

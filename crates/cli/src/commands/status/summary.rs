@@ -65,10 +65,11 @@ fn flow(out: &mut String, flow: &FlowStatus) {
     let from = if client.port() == 0 { String::new() } else { format!("{client} -> ") };
     let state = if flow.state == "open" { String::new() } else { format!("{}, ", flow.state) };
     let ways = if flow.redundant { ", over every path" } else { "" };
+    let relayed = if flow.beyond.is_some() { ", by relay" } else { "" };
+    let to = flow.beyond.clone().unwrap_or_else(|| flow.destination.to_string());
     let _ = writeln!(
         out,
-        "    {from}{}: {state}{} received, {} sent{ways}",
-        flow.destination,
+        "    {from}{to}: {state}{} received, {} sent{ways}{relayed}",
         bytes(flow.bytes_in),
         bytes(flow.bytes_out),
     );

@@ -367,3 +367,6 @@ impl Core {
         self.config.relay.is_some() || via.count() > 0
     }
 }
+
+#[cfg(test)]
+mod tests;
