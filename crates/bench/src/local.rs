@@ -102,6 +102,8 @@ impl<'a> LocalSide<'a> {
         let carrier = if manypath.is_some() { &self.manypath } else { &self.own };
         let mut command = self.command(carrier);
         if let Some(port) = manypath {
+            // A server on another host has a new key for each run.
+            let _none_yet = std::fs::remove_file(self.folder.path().join("keys/known_peers"));
             command.args(["run", "--client-only", "--json", "--peer-port", &port.to_string()]);
             // What is measured is SCTP, also where a user would get plain TCP.
             command.args(["--step-aside", "never"]).args(encrypt());
