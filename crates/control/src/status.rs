@@ -19,12 +19,9 @@ pub struct StackStatus {
     /// this loop alone.
     #[serde(default)]
     pub loop_index: u32,
-    /// How many engine loops the process has.
-    #[serde(default = "one")]
-    pub loops: u32,
-    /// Why there are not as many as were asked for.
-    #[serde(default)]
-    pub loops_reason: Option<String>,
+    /// The engine loops of the process.
+    #[serde(flatten)]
+    pub engine_loops: EngineLoops,
     /// Inode of the network namespace of the stack, so that stacks of other hosts can be told
     /// apart; 0 when it could not be read.
     pub network_namespace: u64,
@@ -72,6 +69,17 @@ pub struct StackStatus {
     pub fallbacks: BTreeMap<FallbackReason, u64>,
     /// Everything else that was counted: drops, refusals, errors; by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// The engine loops of a process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EngineLoops {
+    /// How many there are.
+    #[serde(default = "one")]
+    pub loops: u32,
+    /// Why there are not as many as were asked for.
+    #[serde(default)]
+    pub loops_reason: Option<String>,
 }
 
 const fn one() -> u32 {

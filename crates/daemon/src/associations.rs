@@ -171,11 +171,14 @@ impl Stack {
             () if demanded && wants_authentication(reason) => FallbackReason::NotEncrypted,
             () => fallback,
         });
-        if connecting && self.base.speaks_for_peer(id) && !fallback.is_about_encryption() {
+        if connecting
+            && protection::speaks_for_peer(&self.base, id)
+            && !fallback.is_about_encryption()
+        {
             let (peers, native) = (&mut self.attempts.peers, speaks_sctp(reason));
             self.base.remember_failed_connect(peers, id, fallback, native);
         }
-        self.base.return_from(&mut self.attempts.peers, id);
+        protection::return_from(&mut self.base, &mut self.attempts.peers, id);
         if *reason == CloseReason::Graceful {
             self.base.on_direct_peer_end(id);
         }

@@ -8,7 +8,7 @@ use crate::scopes::LocalScope;
 use crate::services::Dial;
 use crate::stack::Stack;
 use manypath_control::status::{
-    AssociationStatus, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
+    AssociationStatus, EngineLoops, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
 };
 use manypath_control::{path as control, runtime};
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
@@ -25,8 +25,10 @@ impl Stack {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             loop_index: u32::try_from(self.base.core.config.loop_index()).unwrap_or(u32::MAX),
-            loops: u32::try_from(self.base.core.config.loops()).unwrap_or(u32::MAX),
-            loops_reason: self.base.core.config.loops_reason.clone(),
+            engine_loops: EngineLoops {
+                loops: u32::try_from(self.base.core.config.loops()).unwrap_or(u32::MAX),
+                loops_reason: self.base.core.config.loops_reason.clone(),
+            },
             network_namespace: runtime::network_namespace().unwrap_or_default(),
             uptime_ms: self.base.core.age(Instant::ZERO),
             accepting: self.base.core.config.accept,

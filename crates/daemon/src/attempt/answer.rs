@@ -4,7 +4,7 @@ use super::open::errno_of;
 use super::{AttemptId, ByRelay, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
-use crate::base::Base;
+use crate::base::{Base, protection};
 use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
@@ -217,7 +217,7 @@ impl Attempts {
         };
         if base.is_direct(association) {
             self.note_direct_failure(base, id, association, reason);
-        } else if !established && base.speaks_for_peer(association) {
+        } else if !established && protection::speaks_for_peer(base, association) {
             self.peers.remember_peer(base.core.now, peer, acceptor, reason);
         }
         base.reset_flow(association, flow);

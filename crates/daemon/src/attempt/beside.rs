@@ -10,7 +10,7 @@ use super::open::open_flow;
 use super::{AttemptId, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
-use crate::base::Base;
+use crate::base::{Base, protection};
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 
@@ -18,7 +18,7 @@ impl Attempts {
     /// Lets the connects that wait for an answer over the association begin another one, if it is in doubt. Each moves
     /// once: whoever raises doubts about all associations must not keep it from falling back.
     pub(crate) fn move_on(&mut self, base: &mut Base, doubted: AssociationId) {
-        if base.is_in_doubt(doubted) {
+        if protection::is_in_doubt(base, doubted) {
             for id in attempts_on(base, doubted) {
                 self.move_from(base, id, doubted);
             }
@@ -51,7 +51,8 @@ impl Attempts {
         failed: AssociationId,
     ) -> bool {
         let doubted = base.get(&failed).and_then(|one| one.beside);
-        let usable = |id: &AssociationId| base.is_established(*id) && !base.is_in_doubt(*id);
+        let usable =
+            |id: &AssociationId| base.is_established(*id) && !protection::is_in_doubt(base, *id);
         let Some((doubted, attempt)) = doubted.filter(usable).zip(self.all.get(&id)) else {
             return false;
         };

@@ -93,7 +93,7 @@ impl Base {
     pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
         let find = |acceptor| {
             let id = self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
-            id.filter(|id| !self.is_in_doubt(*id))
+            id.filter(|id| !protection::is_in_doubt(self, *id))
         };
         let proven = find(Acceptor::Privileged);
         match key.acceptor {
@@ -163,44 +163,13 @@ impl Base {
             return Ok(id);
         }
         let doubted = self.by_peer.get(&key).copied();
-        match self.begin_association(key) {
+        match begin_association(self, key) {
             Ok(id) => {
                 self.all.get_mut(&id).into_iter().for_each(|one| one.beside = doubted);
                 Ok(id)
             }
             Err(reason) => doubted.ok_or(reason),
         }
-    }
-
-    fn begin_association(&mut self, key: PeerKey) -> Result<AssociationId, FallbackReason> {
-        let PeerKey { addr, profile, acceptor, encrypt, realm } = key;
-        let remote = self.core.udp_address(addr, acceptor)?;
-        self.core.check_route(remote.ip())?;
-        let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
-        let (config, own) = (&self.core.config, (profile, encrypt));
-        let usual = (config.profile, self.core.encrypt_of_peers());
-        let is_usual = own == usual && realm.is_none() && !self.keys.is_unkept();
-        let own = self.core.within(realm, parameters::with(config, profile, encrypt))?;
-        let endpoint = self.core.driver.endpoint_mut();
-        let connected = match is_usual {
-            true => endpoint.connect_from_free_port(now, remote, port),
-            false => endpoint.connect_with(now, remote, port, own),
-        };
-        let id = connected.map_err(unconnected)?;
-        let association = Association::new(
-            Some(profile),
-            Setup::Connecting,
-            self.core.now,
-            STREAMS,
-            &self.memory,
-        );
-        self.all.insert(id, association.asked(acceptor, encrypt));
-        self.by_peer.insert(key, id);
-        if encrypt != Encrypt::Off {
-            self.keys.offer(id, key.addr);
-        }
-        info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
-        Ok(id)
     }
 
     /// Whether the association is established and takes flows.
@@ -230,36 +199,10 @@ impl Base {
                 crate::attempt::forget_near(&mut self.core, peers, Some(addr));
             }
             let key = PeerKey { addr, profile, acceptor, encrypt, realm };
-            let used = self.by_peer.get(&key).filter(|used| !self.is_in_doubt(**used));
+            let used = self.by_peer.get(&key).filter(|used| !protection::is_in_doubt(self, **used));
             if used.is_none() {
                 self.by_peer.insert(key, id);
             }
-        }
-    }
-
-    /// Whether the peer of an encrypted association may have lost its keys, as by a restart, which only its silence can
-    /// prove: connections to come begin another association beside it.
-    pub(crate) fn is_in_doubt(&self, id: AssociationId) -> bool {
-        let host_says_so = || self.all.get(&id).is_some_and(Association::is_doubted);
-        self.keys.peer_of(id).is_some()
-            && (self.core.driver.endpoint().key_use(id).is_some_and(|usage| usage.doubted)
-                || host_says_so()
-                || self.core.is_silent(id))
-    }
-
-    /// Whether its failure says something of the peer. One that was begun in doubt about another one may have met a peer
-    /// that is about to come back.
-    pub(crate) fn speaks_for_peer(&self, id: AssociationId) -> bool {
-        let beside = self.all.get(&id).and_then(|one| one.beside);
-        beside.is_none_or(|doubted| !self.all.contains_key(&doubted))
-    }
-
-    /// An association that was begun because another one was in doubt is not used: the other one is, if it is there.
-    pub(crate) fn return_from(&mut self, peers: &mut Peers, id: AssociationId) {
-        let Some(doubted) = self.all.get(&id).and_then(|one| one.beside) else { return };
-        self.retire(id);
-        if self.is_established(doubted) {
-            self.adopt_peer_addresses(peers, doubted);
         }
     }
 
@@ -406,6 +349,33 @@ impl Base {
         self.retire(id);
         self.core.driver.endpoint_mut().shutdown(self.core.now, id);
     }
+}
+
+/// Begins the association for these connections.
+fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, FallbackReason> {
+    let PeerKey { addr, profile, acceptor, encrypt, realm } = key;
+    let remote = base.core.udp_address(addr, acceptor)?;
+    base.core.check_route(remote.ip())?;
+    let (now, port) = (base.core.now, manypath_flow::SCTP_PORT);
+    let (config, own) = (&base.core.config, (profile, encrypt));
+    let usual = (config.profile, base.core.encrypt_of_peers());
+    let is_usual = own == usual && realm.is_none() && !base.keys.is_unkept();
+    let own = base.core.within(realm, parameters::with(config, profile, encrypt))?;
+    let endpoint = base.core.driver.endpoint_mut();
+    let connected = match is_usual {
+        true => endpoint.connect_from_free_port(now, remote, port),
+        false => endpoint.connect_with(now, remote, port, own),
+    };
+    let id = connected.map_err(unconnected)?;
+    let association =
+        Association::new(Some(profile), Setup::Connecting, base.core.now, STREAMS, &base.memory);
+    base.all.insert(id, association.asked(acceptor, encrypt));
+    base.by_peer.insert(key, id);
+    if encrypt != Encrypt::Off {
+        base.keys.offer(id, key.addr);
+    }
+    info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
+    Ok(id)
 }
 
 /// Why no association was begun.

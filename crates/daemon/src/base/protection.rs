@@ -1,10 +1,11 @@
 //! Associations that are encrypted, or may be: what their keys mean for them.
 
-use crate::association::Setup;
+use crate::association::{Association, Setup};
 use crate::base::Base;
 use crate::keys::{Arrival, Rejection, Trust};
 use crate::log;
 use crate::parameters;
+use crate::peers::Peers;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Message};
 use manypath_keys::PublicKey;
@@ -107,6 +108,32 @@ pub(crate) fn follow_restart(base: &mut Base, id: AssociationId) {
     let plain = base.core.driver.endpoint().key_agreement(id).is_none();
     if plain && base.keys.holds(id) {
         reject(base, id, &Rejection::RestartedPlain);
+    }
+}
+
+/// Whether the peer of an encrypted association may have lost its keys, as by a restart, which only its silence can prove:
+/// connections to come begin another association beside it.
+pub(crate) fn is_in_doubt(base: &Base, id: AssociationId) -> bool {
+    let host_says_so = || base.all.get(&id).is_some_and(Association::is_doubted);
+    base.keys.peer_of(id).is_some()
+        && (base.core.driver.endpoint().key_use(id).is_some_and(|usage| usage.doubted)
+            || host_says_so()
+            || base.core.is_silent(id))
+}
+
+/// Whether the failure of an association says something of the peer. One that was begun in doubt about another one may
+/// have met a peer that is about to come back.
+pub(crate) fn speaks_for_peer(base: &Base, id: AssociationId) -> bool {
+    let beside = base.all.get(&id).and_then(|one| one.beside);
+    beside.is_none_or(|doubted| !base.all.contains_key(&doubted))
+}
+
+/// An association that was begun because another one was in doubt is not used: the other one is, if it is there.
+pub(crate) fn return_from(base: &mut Base, peers: &mut Peers, id: AssociationId) {
+    let Some(doubted) = base.all.get(&id).and_then(|one| one.beside) else { return };
+    base.retire(id);
+    if base.is_established(doubted) {
+        base.adopt_peer_addresses(peers, doubted);
     }
 }
 

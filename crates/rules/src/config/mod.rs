@@ -243,9 +243,9 @@ pub fn state_folder() -> PathBuf {
 /// Whether what is written to `folder` goes with a container: its file system is an overlay on that of an image.
 #[must_use]
 pub fn goes_with_container(folder: &Path) -> bool {
-    const OVERLAYFS: i64 = 0x794c_7630;
+    const OVERLAYFS: u64 = 0x794c_7630;
     let mut there = folder.ancestors().filter_map(|folder| rustix::fs::statfs(folder).ok());
-    there.next().is_some_and(|found| i64::from(found.f_type) == OVERLAYFS)
+    there.next().is_some_and(|found| u64::try_from(found.f_type) == Ok(OVERLAYFS))
 }
 
 /// `$XDG_CONFIG_HOME/manypath`, or `~/.config/manypath`.

@@ -103,7 +103,7 @@ fn head(out: &mut String, stack: &StackStatus, loops: &[StackStatus]) {
         "stack {} ({role}, udp {}{second}{several}, up {seconds} s{draining}): {load}",
         stack.pid, stack.udp_port,
     );
-    if let Some(why) = &stack.loops_reason {
+    if let Some(why) = &stack.engine_loops.loops_reason {
         let loops = counted(loops.len(), "engine loop", "engine loops");
         let _ = writeln!(out, "  {loops} {why}");
     }
