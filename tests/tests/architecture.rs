@@ -50,7 +50,7 @@ const ALLOWED_FOR_TESTS: &[(&str, &[&str])] = &[
     ("engine", &["aead"]),
     ("aead", &["wire"]),
     ("keys", &["wire"]),
-    ("net", &["flow", "lab"]),
+    ("net", &["flow", "keys", "lab"]),
     ("sim", &["wire"]),
     ("daemon", &["wire"]),
     ("cli", &["handover", "preload"]),

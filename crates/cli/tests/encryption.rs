@@ -163,7 +163,8 @@ const KEY_MANAGEMENT: &str = "4242";
 impl Shown {
     fn new(line: &str) -> Self {
         let fields: Vec<_> = line.split('\t').collect();
-        let [from, chunks, ppids, data, addresses] = fields[..] else { panic!("{line}") };
+        let fields = <[&str; FIELDS.len()]>::try_from(fields).expect("all fields");
+        let [from, chunks, ppids, data, addresses] = fields;
         let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
         let ppids = if ppids.is_empty() { Vec::new() } else { list(ppids) };
         let readable = !data.is_empty() || !addresses.is_empty();

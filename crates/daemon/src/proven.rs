@@ -91,25 +91,25 @@ pub(crate) enum PeerId {
     Address(Option<IpAddr>),
 }
 
-impl Base {
+impl PeerId {
     /// Whose association it is.
-    pub(crate) fn peer_id(&self, id: AssociationId) -> PeerId {
-        let address = || PeerId::Address(self.core.peer_ip(id));
-        self.keys.peer_of(id).map_or_else(address, PeerId::Key)
+    pub(crate) fn of(base: &Base, id: AssociationId) -> Self {
+        let address = || Self::Address(base.core.peer_ip(id));
+        base.keys.peer_of(id).map_or_else(address, Self::Key)
     }
+}
 
-    /// What the peer of an association has proved about itself; nothing if no rule wants to know.
-    pub(crate) fn client(&self, id: AssociationId) -> Client {
-        if !self.core.rules.names_clients() {
-            return Client::default();
-        }
-        let paths = self.core.paths_of(id).into_iter();
-        let active = paths.filter(|path| path.state == PathState::Active);
-        let mut addresses: Vec<_> = active.map(|path| remote(&path)).collect();
-        addresses.dedup();
-        let (key, name) = (self.keys.fingerprint_of(id), self.keys.name_of(id));
-        Client { addresses, key, name: name.map(str::to_owned) }
+/// What the peer of an association has proved about itself; nothing if no rule wants to know.
+pub(crate) fn client_of(base: &Base, id: AssociationId) -> Client {
+    if !base.core.rules.names_clients() {
+        return Client::default();
     }
+    let paths = base.core.paths_of(id).into_iter();
+    let active = paths.filter(|path| path.state == PathState::Active);
+    let mut addresses: Vec<_> = active.map(|path| remote(&path)).collect();
+    addresses.dedup();
+    let (key, name) = (base.keys.fingerprint_of(id), base.keys.name_of(id));
+    Client { addresses, key, name: name.map(str::to_owned) }
 }
 
 pub(crate) fn is_living(path: &PathStatus) -> bool {

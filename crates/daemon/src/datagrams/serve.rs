@@ -9,6 +9,7 @@ use crate::allow::{self, Denied};
 use crate::base::Base;
 use crate::datagrams::Datagrams;
 use crate::log;
+use crate::proven;
 use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::{DatagramFlow, Refusal};
@@ -69,7 +70,7 @@ impl Datagrams {
             return Err(Denied::NotListed);
         }
         let service = services.resolve_local_service(base, id, Protocol::Udp, destination)?;
-        let who = base.client(id);
+        let who = proven::client_of(base, id);
         let query = Query::local(Protocol::Udp, service, Some(&who));
         let locals = base.core.reachable_locals(id, query);
         let loopback = base.core.config.loopback_paths;

@@ -32,7 +32,12 @@ impl Rejection {
     pub(crate) const fn abort_reason(&self) -> &'static [u8] {
         match self {
             Self::NotAuthorized(_) => NOT_AUTHORIZED,
-            _ => b"not encrypted as it must be",
+            Self::NoLongerEncrypted(_)
+            | Self::KeyChanged { .. }
+            | Self::KeyRevoked(_)
+            | Self::Failed(_)
+            | Self::TooMuchTooEarly
+            | Self::RestartedPlain => b"not encrypted as it must be",
         }
     }
 

@@ -16,6 +16,7 @@ use crate::association::{FlowUse, RelayId};
 use crate::base::Base;
 use crate::core::Core;
 use crate::gateway::Totals;
+use crate::proven::PeerId;
 use crate::services::Services;
 use crate::timers::Timer;
 use connection::Connection;
@@ -152,7 +153,7 @@ impl Relays {
         if self.sctp.len() >= MANY_RELAYS {
             relay.socket.keep_little();
         }
-        let (now, peer) = (base.core.now, || base.peer_id(relay.association));
+        let (now, peer) = (base.core.now, || PeerId::of(base, relay.association));
         relay.share = relay.options.rate.map(|rate| self.rates.join(now, peer(), rate));
         self.sctp.insert(id, relay);
         base.core.count("relays_started");

@@ -9,6 +9,7 @@ use crate::allow::{self, Denied};
 use crate::association::{DialId, FlowUse, RelayId};
 use crate::base::Base;
 use crate::log;
+use crate::proven;
 use crate::proxy;
 use crate::relays::Relay;
 use crate::relays::Relays;
@@ -109,7 +110,7 @@ impl Services {
         if self.listeners.concern(destination) {
             return self.on_incoming_to_listener(base, relays, incoming);
         }
-        let who = base.client(id);
+        let who = proven::client_of(base, id);
         let query = Query::local(Carried::Tcp, destination, Some(&who));
         let locals = base.core.reachable_locals(id, query);
         let loopback = base.core.config.loopback_paths;

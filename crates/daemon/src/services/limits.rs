@@ -2,6 +2,7 @@
 
 use crate::allow::Denied;
 use crate::base::Base;
+use crate::proven::PeerId;
 use crate::relays::Relays;
 use crate::services::Services;
 use manypath_engine::AssociationId;
@@ -26,8 +27,8 @@ impl Services {
                 *counts.entry(id).or_default() += 1;
             }
         }
-        let peer = base.peer_id(id);
-        let of_peer = counts.iter().filter(|(id, _)| base.peer_id(**id) == peer);
+        let peer = PeerId::of(base, id);
+        let of_peer = counts.iter().filter(|(id, _)| PeerId::of(base, **id) == peer);
         let count: usize = of_peer.map(|(_, count)| count).sum();
         if u32::try_from(count).is_ok_and(|count| count < most) {
             Ok(())

@@ -8,6 +8,7 @@
 use crate::allow::{self, Denied};
 use crate::base::Base;
 use crate::log;
+use crate::proven;
 use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
@@ -31,15 +32,15 @@ impl Services {
     ) -> Result<SocketAddr, Denied> {
         let named = allow::canonical(named);
         if !is_outside(named.ip()) || base.core.locals.is_own(named.ip()) {
-            return base.check_named(id, protocol, named).map(|()| named);
+            return check_named(base, id, protocol, named).map(|()| named);
         }
         let mut locals = base.core.local_addresses(id);
         locals.retain(|local| local.is_ipv4() == named.is_ipv4());
         let all = locals.len();
         let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =
-            services.filter(|one| base.check_named(id, protocol, *one).is_ok()).collect();
-        let client = base.client(id);
+            services.filter(|one| check_named(base, id, protocol, *one).is_ok()).collect();
+        let client = proven::client_of(base, id);
         let query = |service| Query::local(protocol, service, Some(&client));
         let served =
             services.iter().find(|service| self.is_served(base, query(**service))).copied();
@@ -89,21 +90,19 @@ pub(crate) fn is_translated(
         && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
 }
 
-impl Base {
-    /// Whether the peer may name an address of this host for a service.
-    fn check_named(
-        &self,
-        id: AssociationId,
-        protocol: Protocol,
-        service: SocketAddr,
-    ) -> Result<(), Denied> {
-        let loopback = self.core.config.loopback_paths;
-        allow::check_address(service.ip(), &self.core.local_addresses(id), loopback)?;
-        let client = self.client(id);
-        let query = Query::local(protocol, service, Some(&client));
-        let reachable = self.core.reachable_locals(id, query);
-        if reachable.contains(&service.ip()) { Ok(()) } else { Err(Denied::Unconfirmed) }
-    }
+/// Whether the peer may name an address of this host for a service.
+fn check_named(
+    base: &Base,
+    id: AssociationId,
+    protocol: Protocol,
+    service: SocketAddr,
+) -> Result<(), Denied> {
+    let loopback = base.core.config.loopback_paths;
+    allow::check_address(service.ip(), &base.core.local_addresses(id), loopback)?;
+    let client = proven::client_of(base, id);
+    let query = Query::local(protocol, service, Some(&client));
+    let reachable = base.core.reachable_locals(id, query);
+    if reachable.contains(&service.ip()) { Ok(()) } else { Err(Denied::Unconfirmed) }
 }
 
 /// Whether an address can be one by which hosts elsewhere are known.

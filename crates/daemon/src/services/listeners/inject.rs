@@ -5,6 +5,7 @@ use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
 use crate::base::Base;
 use crate::core::Core;
+use crate::proven;
 use crate::relays::RelayEnd;
 use crate::relays::Relays;
 use crate::services::Services;
@@ -106,7 +107,7 @@ impl Services {
     ) -> Result<Verdict, Denied> {
         let Incoming { association: id, destination: service, source, .. } = *incoming;
         let loopback = base.core.config.loopback_paths;
-        let who = base.client(id);
+        let who = proven::client_of(base, id);
         let query = Query::local(Protocol::Tcp, service, Some(&who));
         let locals = base.core.reachable_locals(id, query);
         allow::check_address(service.ip(), &locals, loopback)?;

@@ -7,6 +7,7 @@
 use crate::allow;
 use crate::base::Base;
 use crate::core::Core;
+use crate::proven;
 use crate::relays::Relays;
 use crate::services::Services;
 use crate::services::dial::Incoming;
@@ -35,7 +36,9 @@ impl Services {
     pub(crate) fn look_first(&mut self, base: &mut Base, incoming: Incoming) -> bool {
         let service = incoming.destination;
         let asked = base.core.control.redirectors();
-        if asked.is_empty() || !may_lead(&base.core, service, &base.client(incoming.association)) {
+        if asked.is_empty()
+            || !may_lead(&base.core, service, &proven::client_of(base, incoming.association))
+        {
             return false;
         }
         let found =
