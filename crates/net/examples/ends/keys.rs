@@ -33,10 +33,11 @@ impl Keys {
             self.all.insert(id, begun.map_err(io::Error::other)?);
         }
         let Some(one) = self.all.get_mut(&id) else { return Ok(()) };
-        match event {
-            Event::RekeyDue => one.handle_rekey_due(now, endpoint).map_err(io::Error::other),
-            _ => Ok(one.handle_writable(now, endpoint)),
+        if *event == Event::RekeyDue {
+            return one.handle_rekey_due(now, endpoint).map_err(io::Error::other);
         }
+        one.handle_writable(now, endpoint);
+        Ok(())
     }
 
     /// Takes a message; whether the association is protected from now on.
