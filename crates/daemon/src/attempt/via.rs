@@ -211,7 +211,7 @@ impl Attempts {
             let at = SocketAddr::new(addr, 0);
             let opened = base
                 .association_for(at, source, profile, acceptor, Encrypt::Require)
-                .and_then(|id| Ok((id, base.open_beyond(id, by.destination(open), open)?)));
+                .and_then(|id| Ok((id, open_beyond(base, id, by.destination(open), open)?)));
             match opened {
                 Ok(opened) => return Ok(opened),
                 Err(reason) => why = reason,
@@ -338,22 +338,20 @@ impl Core {
     }
 }
 
-impl Base {
-    /// A flow beyond the peer, once that has said that it relays.
-    pub(crate) fn open_beyond(
-        &mut self,
-        id: AssociationId,
-        destination: Destination,
-        open: &Open,
-    ) -> Result<FlowId, FallbackReason> {
-        let source = open.source_or_unspecified();
-        let association = self.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
-        let opened = association.mux.open_beyond(destination, source);
-        self.touch(id);
-        self.extend_streams(id);
-        opened.map_err(|error| {
-            warn!(target: log::CONNECTION, "association {}: {error}", id.0);
-            FallbackReason::Busy
-        })
-    }
+/// A flow beyond the peer, once that has said that it relays.
+fn open_beyond(
+    base: &mut Base,
+    id: AssociationId,
+    destination: Destination,
+    open: &Open,
+) -> Result<FlowId, FallbackReason> {
+    let source = open.source_or_unspecified();
+    let association = base.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
+    let opened = association.mux.open_beyond(destination, source);
+    base.touch(id);
+    base.extend_streams(id);
+    opened.map_err(|error| {
+        warn!(target: log::CONNECTION, "association {}: {error}", id.0);
+        FallbackReason::Busy
+    })
 }

@@ -8,6 +8,7 @@ use crate::parameters;
 use crate::peers::Peers;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Message};
+use manypath_flow::RelayAnswer;
 use manypath_keys::PublicKey;
 use manypath_rules::Encrypt;
 use manypath_trust::Fingerprint;
@@ -183,7 +184,20 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
     let name = status.and_then(|it| it.name).map_or_else(String::new, |name| format!(" ({name})"));
     info!(target: log::ASSOCIATION,
         "association {} with {peer}: encrypted by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
-    base.tell_whether_relayed(id);
+    tell_whether_relayed(base, id);
+}
+
+/// Says whether flows of the peer are relayed, now that its key is known.
+fn tell_whether_relayed(base: &mut Base, id: AssociationId) {
+    let answer = match (&base.core.config.relay, base.is_ours(id)) {
+        (None, _) => RelayAnswer::NotRelay,
+        (Some(_), true) => RelayAnswer::NotAllowed,
+        (Some(_), false) => RelayAnswer::Relays,
+    };
+    if let Some(association) = base.all.get_mut(&id) {
+        association.mux.set_relay_answer(answer);
+    }
+    base.touch(id);
 }
 
 fn reject_unless(base: &mut Base, id: AssociationId, outcome: Result<(), Rejection>) {

@@ -87,11 +87,9 @@ pub(crate) fn check(mut bytes: &[u8]) {
 pub(crate) fn react(mux: &mut FlowMux, dice: u8) {
     if dice.is_multiple_of(2) {
         while let Some(event) = mux.poll_event() {
-            let asked = match event {
-                FlowEvent::Incoming { flow, .. } | FlowEvent::IncomingBeyond(flow) => Some(flow),
-                _ => None,
-            };
-            if let (Some(flow), true) = (asked, dice < 200) {
+            if let FlowEvent::Incoming { flow, .. } | FlowEvent::IncomingBeyond(flow) = event
+                && dice < 200
+            {
                 mux.accept(flow, address());
             }
         }

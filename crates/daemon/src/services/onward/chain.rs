@@ -21,11 +21,7 @@ const fn client(id: DialId) -> Client {
 }
 
 impl Stack {
-    /// Whether this host connects to `address` by another relay.
-    pub(super) fn is_chained(&self, address: SocketAddr) -> bool {
-        self.attempts.goes_by_relay(&self.base.core, address)
-    }
-
+    /// Asks for a connection to `address` by another relay.
     pub(super) fn chain(&mut self, id: DialId, address: SocketAddr) {
         self.base.core.count("onward_chained");
         let open = Open { destination: address, source: None, blocking: true, waiting: false };

@@ -26,7 +26,7 @@ use crate::services::{Services, dial};
 use crate::stack::Stack;
 use manypath_control::status::RelayedPeerStatus;
 use manypath_engine::{AssociationId, Duration, Instant};
-use manypath_flow::{Destination, FlowId, Refusal, RelayAnswer};
+use manypath_flow::{Destination, FlowId, Refusal};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Network, Options};
 use manypath_trust::Fingerprint;
@@ -179,21 +179,6 @@ fn network_of(addr: IpAddr, prefix: u8) -> Option<Network> {
     Network::new(first, prefix).ok()
 }
 
-impl Base {
-    /// The peer has shown a key: whether flows of its are relayed.
-    pub(crate) fn tell_whether_relayed(&mut self, id: AssociationId) {
-        let answer = match (&self.core.config.relay, self.is_ours(id)) {
-            (None, _) => RelayAnswer::NotRelay,
-            (Some(_), true) => RelayAnswer::NotAllowed,
-            (Some(_), false) => RelayAnswer::Relays,
-        };
-        if let Some(association) = self.get_mut(&id) {
-            association.mux.set_relay_answer(answer);
-        }
-        self.touch(id);
-    }
-}
-
 impl Stack {
     /// A peer asks for a flow beyond this host.
     pub(crate) fn on_incoming_beyond(&mut self, association: AssociationId, flow: FlowId) {
@@ -276,7 +261,7 @@ impl Stack {
     fn connect_onward(&mut self, id: DialId) {
         let Some(address) = self.services.next_address(&mut self.base, id) else { return };
         let own_way = self.services.onward.all.get(&id.0).is_some_and(|one| one.own_way);
-        if !own_way && self.is_chained(address) {
+        if !own_way && self.attempts.goes_by_relay(&self.base.core, address) {
             return self.chain(id, address);
         }
         self.services.dial_onward(&mut self.base, &mut self.relays, id, address);
