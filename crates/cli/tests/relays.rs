@@ -44,7 +44,7 @@ fn authorize(site: &Site) {
     show.args(["key", "show", "--json"]);
     let done = finish(show);
     let shown: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
-    let key = shown["keys"][0]["key"].as_str().unwrap_or_else(|| panic!("{done:?}"));
+    let key = shown["keys"][0]["key"].as_str().expect("a key");
     std::fs::write(list(site), format!("{key} client\n")).unwrap();
 }
 
