@@ -7,7 +7,7 @@ use crate::datagrams::DatagramId;
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, Outgoing, Profile};
-use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
+use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, FlowState, Flows};
 use manypath_rules::Encrypt;
 use manypath_window::Budget;
 use std::collections::BTreeMap;
@@ -157,6 +157,21 @@ impl Association {
     /// Whether programs would lose connections with it, or what they have written before they closed them.
     pub(crate) fn carries_connections(&self) -> bool {
         self.flows.values().any(|flow| matches!(flow, FlowUse::Relay(_) | FlowUse::Closing))
+    }
+
+    /// It has ended in good order: takes out the flows whose bytes have all come, in both directions, of which programs
+    /// may not have read all.
+    pub(crate) fn take_whole_flows(&mut self) -> BTreeMap<FlowId, FlowUse> {
+        let Self { mux, flows, .. } = self;
+        let is_over = |flow| mux.status(flow).is_some_and(|it| it.state == FlowState::Closing);
+        let is_whole = |(flow, used): &(FlowId, FlowUse)| match used {
+            FlowUse::Closing => false,
+            FlowUse::Relay(_) => mux.is_direct() || is_over(*flow),
+            FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Dial(_) => mux.is_direct(),
+        };
+        let whole;
+        (whole, *flows) = std::mem::take(flows).into_iter().partition(is_whole);
+        whole
     }
 
     /// Whether this side began it.

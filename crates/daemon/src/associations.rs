@@ -179,10 +179,12 @@ impl Stack {
             self.base.remember_failed_connect(peers, id, fallback, native);
         }
         protection::return_from(&mut self.base, &mut self.attempts.peers, id);
-        if *reason == CloseReason::Graceful {
+        let graceful = *reason == CloseReason::Graceful;
+        if graceful {
             self.base.on_direct_peer_end(id);
         }
-        let whole = self.base.take_whole_flows(id, reason);
+        let association = self.base.get_mut(&id).filter(|_| graceful);
+        let whole = association.map(Association::take_whole_flows).unwrap_or_default();
         // What is lost with it must not be asked for on it again.
         self.base.retire(id);
         self.end_flows(id, fallback);

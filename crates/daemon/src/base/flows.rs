@@ -2,8 +2,8 @@
 
 use crate::association::{Association, FlowUse, Setup};
 use crate::base::Base;
-use manypath_engine::{AssociationId, CloseReason, StreamClass, StreamId, StreamOptions};
-use manypath_flow::{FlowId, FlowState, Refusal, Share};
+use manypath_engine::{AssociationId, StreamClass, StreamId, StreamOptions};
+use manypath_flow::{FlowId, Refusal, Share};
 use manypath_rules::{Class, Options};
 use std::collections::BTreeMap;
 
@@ -55,27 +55,6 @@ impl Base {
             self.watch_idle(id);
         }
         used
-    }
-
-    /// The association has ended: takes out the flows whose bytes have all come, in both directions, of which
-    /// programs may not have read all.
-    pub(crate) fn take_whole_flows(
-        &mut self,
-        id: AssociationId,
-        reason: &CloseReason,
-    ) -> BTreeMap<FlowId, FlowUse> {
-        let graceful = *reason == CloseReason::Graceful;
-        let Some(association) = self.all.get_mut(&id).filter(|_| graceful) else {
-            return BTreeMap::new();
-        };
-        let Association { mux, flows, .. } = association;
-        let is_over = |flow| mux.status(flow).is_some_and(|it| it.state == FlowState::Closing);
-        let is_whole = |flow: &FlowId, used: &mut FlowUse| match used {
-            FlowUse::Closing => false,
-            FlowUse::Relay(_) => mux.is_direct() || is_over(*flow),
-            FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Dial(_) => mux.is_direct(),
-        };
-        flows.extract_if(.., is_whole).collect()
     }
 
     /// Forgets an association that has ended, or keeps it until these flows have been read.
