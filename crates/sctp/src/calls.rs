@@ -32,9 +32,19 @@ pub(crate) fn with<T>(
     fd: RawFd,
     act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    let stack = running().ok_or_else(stranger)?;
+    with_local(fd, &[], act)
+}
+
+/// Does something with the socket, which may bind it to these addresses.
+pub(crate) fn with_local<T>(
+    fd: RawFd,
+    addresses: &[SocketAddr],
+    act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let stack = running().ok_or_else(|| stranger(fd))?;
     stack.with(|state| {
         let id = state.socket(fd)?;
+        state.open_loopback(addresses);
         let (sockets, mut host) = state.parts();
         act(sockets, &mut host, id)
     })
@@ -102,7 +112,7 @@ pub(crate) fn peel_off(fd: RawFd, number: sctp_assoc_t, flags: c_int) -> Result<
 
 /// A descriptor for a socket that has just come about, and the address of its peer.
 fn describe(id: SocketId, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
-    let stack = running().ok_or_else(stranger)?;
+    let stack = running().ok_or(Errno::BADF)?;
     stack.with(|state| {
         let fd = state.describe(id, flags)?;
         let (sockets, host) = state.parts();
@@ -127,7 +137,7 @@ pub(crate) fn connect(fd: RawFd, to: &[SocketAddr]) -> Result<sctp_assoc_t, Errn
     loop {
         match with(fd, |sockets, _, id| sockets.connection(id, number)) {
             Err(Errno::IN_PROGRESS) if one_to_one => system::wait_writable(fd)?,
-            Err(Errno::IN_PROGRESS) => pause(running().ok_or_else(stranger)?),
+            Err(Errno::IN_PROGRESS) => pause(running().ok_or(Errno::BADF)?),
             other => return other.map(|()| number),
         }
     }
@@ -238,7 +248,7 @@ pub(crate) fn duplicate(
     if let Some((parent, id)) = inherited::of(fd) {
         return parent.duplicate(dup()?, id);
     }
-    let stack = running().ok_or_else(stranger)?;
+    let stack = running().ok_or(Errno::BADF)?;
     stack.with(|state| {
         let id = state.socket(fd)?;
         let new = dup()?;

@@ -70,7 +70,7 @@ pub unsafe extern "C" fn manypath_bind(
     let address = unsafe { memory::peer(address, len) };
     answer(address.and_then(|address| {
         let address = address.ok_or(Errno::FAULT)?;
-        calls::with(fd, |sockets, _, id| sockets.bind(id, address)).map(|()| 0)
+        calls::with_local(fd, &[address], |sockets, _, id| sockets.bind(id, address)).map(|()| 0)
     }))
 }
 

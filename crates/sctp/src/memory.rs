@@ -1,8 +1,82 @@
 //! The memory of C programs: what pointers stand for, checked as far as that can be.
+//!
+//! A kernel answers pointers that lead nowhere by EFAULT. It is asked here as well: `process_vm_readv` and
+//! `process_vm_writev` on the own process fail where a copy would be the end of the program. Where they are forbidden
+//! (seccomp) pointers are trusted.
 
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t};
 use manypath_sockets::{Control, Errno, address};
 use std::net::SocketAddr;
+
+/// The least size of a page.
+const PAGE: usize = 4096;
+
+fn vector(at: *const u8, len: usize) -> iovec {
+    iovec { iov_base: at.cast_mut().cast(), iov_len: len }
+}
+
+/// Whether the memory can be read: a byte of each of its pages.
+fn check(at: *const u8, len: usize) -> Result<(), Errno> {
+    probe(at, len, |own, pages| {
+        let count = pages.len() as u64;
+        // SAFETY: the kernel writes to bytes of ours, and checks all that it reads.
+        unsafe {
+            libc::process_vm_readv(libc::getpid(), own.as_ptr(), count, pages.as_ptr(), count, 0)
+        }
+    })
+}
+
+/// Copies `len` bytes to the program.
+///
+/// # Safety
+/// They can be read at `from`, and written at `to` where the kernel cannot tell whether they can.
+unsafe fn copy(to: *mut u8, from: *const u8, len: usize) -> Result<(), Errno> {
+    probe(to, len, |own, pages| {
+        let count = pages.len() as u64;
+        for (one, page) in own.iter_mut().zip(pages) {
+            // SAFETY: it is that far within what is copied.
+            one.iov_base = unsafe { from.add(page.iov_base.addr() - to.addr()) }.cast_mut().cast();
+        }
+        // SAFETY: the caller promises the one, and the kernel checks the other.
+        unsafe {
+            libc::process_vm_writev(libc::getpid(), own.as_ptr(), count, pages.as_ptr(), count, 0)
+        }
+    })?;
+    // SAFETY: the caller promises it; memory of the program does not overlap with ours.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+    Ok(())
+}
+
+/// Lets the kernel move a byte between each of the pages and memory of ours.
+fn probe(
+    at: *const u8,
+    len: usize,
+    transfer: impl Fn(&mut [iovec], &[iovec]) -> libc::ssize_t,
+) -> Result<(), Errno> {
+    const MOST: usize = 64;
+    if at.is_null() {
+        return Err(Errno::FAULT);
+    }
+    let last = at.addr().checked_add(len.saturating_sub(1)).ok_or(Errno::FAULT)?;
+    let mut next = Some(at.addr());
+    while next.is_some_and(|next| next <= last) {
+        let (mut seen, mut pages) = ([0_u8; MOST], [vector(at, 0); MOST]);
+        let mut own = pages;
+        let mut count = 0;
+        while let Some(address) = next.filter(|next| *next <= last && count < MOST) {
+            pages[count] = vector(at.with_addr(address), 1);
+            own[count] = vector(&raw mut seen[count], 1);
+            count += 1;
+            next = (address & !(PAGE - 1)).checked_add(PAGE);
+        }
+        let moved = transfer(&mut own[..count], &pages[..count]);
+        let fault = || std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT);
+        if usize::try_from(moved).map_or_else(|_| fault(), |moved| moved < count) {
+            return Err(Errno::FAULT);
+        }
+    }
+    Ok(())
+}
 
 /// The bytes that a program gives.
 ///
@@ -12,9 +86,7 @@ pub(crate) unsafe fn bytes<'a>(at: *const c_void, len: usize) -> Result<&'a [u8]
     if len == 0 {
         return Ok(&[]);
     }
-    if at.is_null() {
-        return Err(Errno::FAULT);
-    }
+    check(at.cast(), len)?;
     // SAFETY: the caller promises it.
     Ok(unsafe { std::slice::from_raw_parts(at.cast(), len) })
 }
@@ -28,12 +100,8 @@ pub(crate) unsafe fn fill(to: *mut c_void, room: usize, from: &[u8]) -> Result<(
     if len == 0 {
         return Ok(());
     }
-    if to.is_null() {
-        return Err(Errno::FAULT);
-    }
-    // SAFETY: the caller promises it; memory of the program does not overlap with ours.
-    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), len) };
-    Ok(())
+    // SAFETY: the caller promises it.
+    unsafe { copy(to.cast(), from.as_ptr(), len) }
 }
 
 /// Reads a value, which need not be aligned.
@@ -41,22 +109,18 @@ pub(crate) unsafe fn fill(to: *mut c_void, room: usize, from: &[u8]) -> Result<(
 /// # Safety
 /// A `T` can be read at `at`, unless it is null.
 pub(crate) unsafe fn value<T: Copy>(at: *const T) -> Result<T, Errno> {
-    if at.is_null() {
-        return Err(Errno::FAULT);
-    }
+    check(at.cast(), size_of::<T>())?;
     // SAFETY: the caller promises it.
     Ok(unsafe { at.read_unaligned() })
 }
 
-/// Writes a value where the program wants one.
+/// Writes a value where the program wants one, if it can be written there.
 ///
 /// # Safety
 /// A `T` can be written at `to`, unless it is null.
 pub(crate) unsafe fn set<T>(to: *mut T, value: T) {
-    if !to.is_null() {
-        // SAFETY: the caller promises it.
-        unsafe { to.write_unaligned(value) };
-    }
+    // SAFETY: the caller promises it, and the value is there.
+    let _left_alone = unsafe { copy(to.cast(), (&raw const value).cast(), size_of::<T>()) };
 }
 
 /// An address; none if there is no pointer.
@@ -129,12 +193,10 @@ pub(crate) unsafe fn parts<'a>(at: *const iovec, count: usize) -> Result<&'a [io
     if count > MOST {
         return Err(Errno::MESSAGE_SIZE);
     }
-    if count > 0 && at.is_null() {
-        return Err(Errno::FAULT);
-    }
     if count == 0 {
         return Ok(&[]);
     }
+    check(at.cast(), count * size_of::<iovec>())?;
     // SAFETY: the caller promises it.
     Ok(unsafe { std::slice::from_raw_parts(at, count) })
 }

@@ -4,6 +4,7 @@ use crate::lock::Lock;
 use crate::stack::{Shared, State};
 use crate::{heirs, inherited};
 use manypath_sockets::Errno;
+use std::os::fd::RawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
@@ -55,15 +56,20 @@ pub(crate) fn start() -> Result<&'static Shared, Errno> {
     Ok(started)
 }
 
-/// The error for a descriptor of a socket that is none of this process's stack. Where it may be one of the
-/// parent's, that is said once.
-pub(crate) fn stranger() -> Errno {
+/// The error for a descriptor that is none of this process's stack: that of Linux. Where it may be one of the parent's,
+/// that is said once.
+pub(crate) fn stranger(fd: RawFd) -> Errno {
     if FORKED.swap(false, Ordering::Relaxed) {
         eprintln!(
             "manypath: a child of a fork can use SCTP sockets of its parent, but not bind, connect or peel off with them"
         );
     }
-    Errno::BADF
+    match crate::system::domain(fd) {
+        // Our descriptors are such sockets.
+        Ok(libc::AF_UNIX) => Errno::BADF,
+        Ok(_) => Errno::NOT_SUPPORTED,
+        Err(error) => error,
+    }
 }
 
 /// In the child of a fork there is no thread that keeps the stack going: it is forgotten, with whatever

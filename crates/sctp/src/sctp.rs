@@ -32,7 +32,7 @@ pub unsafe extern "C" fn sctp_bindx(
     // SAFETY: the caller promises it.
     let all = unsafe { memory::addresses(addresses, count) };
     let bound = all.and_then(|all| {
-        calls::with(fd, |sockets, host, id| match flags {
+        calls::with_local(fd, &all, |sockets, host, id| match flags {
             SCTP_BINDX_ADD_ADDR => sockets.bind_more(host, id, &all),
             SCTP_BINDX_REM_ADDR => sockets.unbind(host, id, &all),
             _ => Err(Errno::INVALID),

@@ -12,6 +12,7 @@ use manypath_sockets::{Errno, Host, SocketId, Sockets};
 use mio::{Events, Poll, Token, Waker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -187,6 +188,12 @@ impl State {
         (&mut self.sockets, Host { now, endpoint: self.driver.endpoint_mut() })
     }
 
+    /// Opens addresses of loopback that are to be bound to.
+    pub(crate) fn open_loopback(&mut self, wanted: &[SocketAddr]) {
+        let now = self.clock.now();
+        self.uplinks.open_loopback(now, &mut self.driver, &mut self.sockets, wanted);
+    }
+
     /// When there is something to do next, if nothing happens before.
     fn due(&self) -> Option<Instant> {
         [self.driver.timeout(), self.sockets.timeout()].into_iter().flatten().min()
@@ -194,7 +201,7 @@ impl State {
 
     /// The socket that a descriptor stands for.
     pub(crate) fn socket(&self, fd: RawFd) -> Result<SocketId, Errno> {
-        self.descriptors.get(&fd).copied().ok_or_else(stranger)
+        self.descriptors.get(&fd).copied().ok_or_else(|| stranger(fd))
     }
 
     /// Whether associations are left.

@@ -21,6 +21,18 @@ pub(crate) fn set_errno(error: Errno) {
     unsafe { *libc::__errno_location() = error.0 };
 }
 
+/// The family of a socket of any kind.
+pub(crate) fn domain(fd: RawFd) -> Result<c_int, Errno> {
+    let (mut domain, mut len) = (0, size_of::<c_int>() as libc::socklen_t);
+    // SAFETY: both can be written.
+    let asked = unsafe {
+        let to = (&raw mut domain).cast();
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, to, &raw mut len)
+    };
+    let error = std::io::Error::last_os_error().raw_os_error();
+    if asked == 0 { Ok(domain) } else { Err(Errno(error.unwrap_or(libc::EBADF))) }
+}
+
 /// Two connected sockets of the kernel. `flags` are for the first; the second is not passed on.
 pub(crate) fn pair(flags: c_int) -> Result<(RawFd, RawFd), Errno> {
     let mut fds: [c_int; 2] = [0; 2];

@@ -4,11 +4,11 @@
 
 use crate::place;
 use manypath_engine::Instant;
-use manypath_net::{Driver, NetworkWatch};
+use manypath_net::{Driver, Interface, NetworkWatch};
 use manypath_sockets::{Host, Sockets};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 /// The kernel has something to say.
@@ -52,27 +52,68 @@ impl Uplinks {
         }
         let Ok(found) = place::usable_interfaces() else { return };
         for interface in &found {
-            if self.open.iter().any(|(_, open)| *open == interface.addr) {
-                continue;
-            }
-            let (token, binding) = (Token(self.next), place::binding(interface));
-            let bound = match self.native {
-                true => driver.bind_native(&self.registry, token, &binding),
-                false => driver.bind(&self.registry, token, binding),
-            };
-            // An IPv6 address that is not usable yet is told of again when it is.
-            if bound.is_ok() {
-                self.next += 1;
-                self.open.push((token, interface.addr));
-                let mut host = Host { now, endpoint: driver.endpoint_mut() };
-                sockets.on_address_added(&mut host, interface.addr);
-            }
+            self.open(now, driver, sockets, interface);
         }
-        let is_gone = |open: &IpAddr| !found.iter().any(|interface| interface.addr == *open);
+        let stands = |open: IpAddr, one: &Interface| one.addr == open || holds(one, open);
+        let is_gone = |open: &IpAddr| !found.iter().any(|interface| stands(*open, interface));
         for (token, address) in self.open.extract_if(.., |(_, open)| is_gone(open)) {
             driver.unbind(now, token);
             let mut host = Host { now, endpoint: driver.endpoint_mut() };
             sockets.on_address_removed(&mut host, address);
         }
+    }
+
+    /// Programs may bind to any address of 127.0.0.0/8, of which interfaces name one.
+    pub(crate) fn open_loopback(
+        &mut self,
+        now: Instant,
+        driver: &mut Driver,
+        sockets: &mut Sockets,
+        wanted: &[SocketAddr],
+    ) {
+        let is_open = |to: &IpAddr| self.open.iter().any(|(_, open)| open == to);
+        let mut wanted: Vec<_> = wanted.iter().map(SocketAddr::ip).collect();
+        wanted.retain(|to| to.is_loopback() && to.is_ipv4() && !is_open(to));
+        if wanted.is_empty() {
+            return;
+        }
+        let Ok(found) = place::usable_interfaces() else { return };
+        for addr in wanted {
+            if let Some(whole) = found.iter().find(|one| holds(one, addr)) {
+                self.open(now, driver, sockets, &Interface { addr, ..whole.clone() });
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        now: Instant,
+        driver: &mut Driver,
+        sockets: &mut Sockets,
+        interface: &Interface,
+    ) {
+        if self.open.iter().any(|(_, open)| *open == interface.addr) {
+            return;
+        }
+        let (token, binding) = (Token(self.next), place::binding(interface));
+        let bound = match self.native {
+            true => driver.bind_native(&self.registry, token, &binding),
+            false => driver.bind(&self.registry, token, binding),
+        };
+        // An IPv6 address that is not usable yet is told of again when it is.
+        if bound.is_ok() {
+            self.next += 1;
+            self.open.push((token, interface.addr));
+            let mut host = Host { now, endpoint: driver.endpoint_mut() };
+            sockets.on_address_added(&mut host, interface.addr);
+        }
+    }
+}
+
+/// Whether the interface has every address of the network of its own, `address` among them: loopback's.
+fn holds(interface: &Interface, address: IpAddr) -> bool {
+    match (interface.addr, address) {
+        (IpAddr::V4(own), IpAddr::V4(other)) => own.is_loopback() && other.is_loopback(),
+        (IpAddr::V4(_) | IpAddr::V6(_), _) => false,
     }
 }

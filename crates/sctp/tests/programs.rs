@@ -33,6 +33,15 @@ fn poll_tells_of_what_came_before_accept() {
 }
 
 #[test]
+fn bad_arguments_end_in_errors_and_all_of_loopback_can_be_bound_to() {
+    let scratch = Scratch::new("errors");
+    let errors = example(&scratch, "errors", "gcc");
+    // The file is no socket, whatever the standard output of tests is.
+    let said = in_own_network(&format!("{errors} 7 >{0} || :; cat {0}", scratch.path("said")));
+    assert_eq!(said, "all as expected\n");
+}
+
+#[test]
 fn a_one_to_many_socket_serves_several_clients_and_is_told_of_them() {
     let scratch = Scratch::new("chat");
     for compiler in COMPILERS {

@@ -30,12 +30,13 @@ impl Sockets {
         self.renew_listeners(host);
     }
 
-    /// The associations that follow this address.
+    /// The associations that follow this address. Nobody else reaches one of loopback.
     fn following(&self, address: IpAddr) -> Vec<AssociationId> {
         let follows = |socket: &&Socket| {
             let everywhere = socket.bound.as_ref().is_some_and(|bound| bound.addresses.is_empty());
             let settings = &socket.settings;
-            settings.follows_addresses && everywhere && settings.family.takes(address)
+            let elsewhere = settings.follows_addresses && !address.is_loopback();
+            elsewhere && everywhere && settings.family.takes(address)
         };
         let sockets = self.sockets.values().filter(follows);
         let all = sockets.flat_map(|socket| socket.associations.values());

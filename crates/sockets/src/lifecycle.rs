@@ -73,6 +73,9 @@ impl Sockets {
         addresses: &[SocketAddr],
     ) -> Result<sctp_assoc_t, Errno> {
         let (first, others) = addresses.split_first().ok_or(Errno::INVALID)?;
+        if first.port() == 0 {
+            return Err(Errno::INVALID);
+        }
         self.check_unconnected(host, id, *first)?;
         self.bind_if_needed(id)?;
         let parameters = self.parameters(self.sockets.get(&id).ok_or(Errno::BADF)?);

@@ -13,6 +13,16 @@ use manypath_engine::{
 };
 use std::net::SocketAddr;
 
+/// What `snd_flags` may have; Linux takes no others either.
+const KNOWN_FLAGS: i32 = SCTP_UNORDERED
+    | SCTP_ADDR_OVER
+    | SCTP_ABORT
+    | SCTP_SACK_IMMEDIATELY
+    | SCTP_SENDALL
+    | SCTP_EOF
+    | SCTP_EOR
+    | SCTP_PR_SCTP_PRIO;
+
 /// A message and where it is to go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outbound {
@@ -54,7 +64,11 @@ impl Sockets {
         if socket.shut.1 {
             return Err(Errno::PIPE);
         }
-        if i32::from(message.info.info.snd_flags) & SCTP_SENDALL != 0 && !socket.is_one_to_one() {
+        let flags = i32::from(message.info.info.snd_flags);
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(Errno::INVALID);
+        }
+        if flags & SCTP_SENDALL != 0 && !socket.is_one_to_one() {
             return self.send_to_all(host, id, &message);
         }
         let number = self.destination(host, id, &message)?;

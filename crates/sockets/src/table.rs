@@ -8,7 +8,7 @@ use crate::socket::{Family, SendDefaults, Settings, Socket, Style};
 use crate::structures::sctp_assoc_t;
 use manypath_engine::{
     AddressChange, AssociationId, AssociationStatus, CloseReason, Config, Duration, Endpoint,
-    Event, Instant, PathId, PathState,
+    Event, Instant, KeyChange, PathId, PathState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -204,7 +204,15 @@ impl Sockets {
         let begins = matches!(event, Event::Connected { .. });
         let told =
             notifications(host, association, socket.settings.mapped, event, socket.settings.events);
-        let wanted = told.into_iter().filter(|one| socket.settings.events.has(one.kind));
+        // The engine tells it where we can authenticate chunks.
+        let config = &socket.settings.config;
+        let authenticates = config.authentication || config.address_reconfiguration;
+        let unauthenticated = (begins && !authenticates)
+            .then(|| Notification::key(KeyChange::NoAuthentication, 0, number));
+        let wanted = told
+            .into_iter()
+            .chain(unauthenticated)
+            .filter(|one| socket.settings.events.has(one.kind));
         association.notifications.extend(wanted);
         socket.ready.insert(number);
         if begins {

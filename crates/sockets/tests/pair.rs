@@ -366,3 +366,16 @@ fn an_association_over_which_nothing_is_said_ends_where_that_is_wanted() {
     let refused = pair.with(1, |sockets, host| sockets.set_option(host, single, option, &seconds));
     assert_eq!(refused, Err(Errno::NOT_SUPPORTED));
 }
+
+/// RFC 6458 section 6.1.8: the peer does not authenticate chunks, or we do not.
+#[test]
+fn who_is_told_of_keys_is_told_that_there_are_none() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.sockets(Style::OneToMany);
+    pair.subscribe(1, server, &[SCTP_ASSOC_CHANGE, SCTP_AUTHENTICATION_EVENT]);
+    pair.send(0, client, &[address(1, 1)], "one").unwrap();
+    pair.pass(Duration::from_secs(1));
+    let all: Vec<_> = std::iter::from_fn(|| pair.next(1, server).ok()).collect();
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert_eq!((&*all[0], &*all[2]), ("change to 0", "one"), "{all:?}");
+}

@@ -28,6 +28,15 @@ pub(super) fn addresses(given: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>
 }
 
 impl Descriptor {
+    /// Does something with the socket, which may bind it to these addresses.
+    pub(super) fn with_local<T>(
+        &self,
+        addresses: &[SocketAddr],
+        act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
+    ) -> io::Result<T> {
+        calls::with_local(self.0, addresses, act).map_err(failure)
+    }
+
     pub(super) fn with<T>(
         &self,
         act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
@@ -132,7 +141,7 @@ macro_rules! common {
             /// # Errors
             /// An address is not one of this host (`EADDRNOTAVAIL`), or a peer cannot be told (`EOPNOTSUPP`).
             pub fn add_addresses(&self, addresses: &[std::net::SocketAddr]) -> std::io::Result<()> {
-                self.0.with(|sockets, host, id| sockets.bind_more(host, id, addresses))
+                self.0.with_local(addresses, |sockets, host, id| sockets.bind_more(host, id, addresses))
             }
 
             /// Leaves addresses of this host (`sctp_bindx`, RFC 6458 section 9.1).

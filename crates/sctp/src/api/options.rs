@@ -197,7 +197,7 @@ impl Options {
     pub fn listen(&self, at: impl ToSocketAddrs) -> io::Result<Listener> {
         let at = addresses(at)?;
         let descriptor = self.open(libc::SOCK_STREAM, &at)?;
-        descriptor.with(|sockets, host, id| {
+        descriptor.with_local(&at, |sockets, host, id| {
             sockets.bind_more(host, id, &at)?;
             sockets.listen(host, id, BACKLOG)
         })?;
@@ -214,7 +214,8 @@ impl Options {
         let to = addresses(to)?;
         let descriptor = self.open(libc::SOCK_STREAM, &to)?;
         if !self.bind.is_empty() {
-            descriptor.with(|sockets, host, id| sockets.bind_more(host, id, &self.bind))?;
+            let own = &self.bind;
+            descriptor.with_local(own, |sockets, host, id| sockets.bind_more(host, id, own))?;
         }
         calls::connect(descriptor.0, &to).map_err(failure)?;
         Ok(Stream(descriptor))
@@ -227,7 +228,7 @@ impl Options {
     pub fn socket(&self, at: impl ToSocketAddrs) -> io::Result<Socket> {
         let at = addresses(at)?;
         let descriptor = self.open(libc::SOCK_SEQPACKET, &at)?;
-        descriptor.with(|sockets, host, id| {
+        descriptor.with_local(&at, |sockets, host, id| {
             sockets.bind_more(host, id, &at)?;
             sockets.listen(host, id, BACKLOG)
         })?;

@@ -71,6 +71,7 @@ pub(super) fn get(sockets: &Sockets, request: Request<'_>) -> Asked<Vec<u8>> {
             let sctp_prinfo { pr_policy, pr_value } = settings.defaults.reliability;
             Ok(sctp_default_prinfo { pr_assoc_id: 0, pr_value, pr_policy }.encode())
         }
+        SCTP_AUTOCLOSE if sockets.is_one_to_one(id) => Err(Errno::NOT_SUPPORTED),
         SCTP_AUTOCLOSE => {
             let seconds = settings.autoclose.map_or(0, |time| time.as_secs());
             Ok(u32::try_from(seconds).unwrap_or(u32::MAX).to_ne_bytes().to_vec())
@@ -142,10 +143,10 @@ fn set_autoclose(
     id: SocketId,
     value: &[u8],
 ) -> Result<(), Errno> {
-    let seconds = u64::try_from(int(value)?).map_err(|_| Errno::INVALID)?;
-    if seconds > 0 && sockets.is_one_to_one(id) {
+    if sockets.is_one_to_one(id) {
         return Err(Errno::NOT_SUPPORTED);
     }
+    let seconds = u64::try_from(int(value)?).map_err(|_| Errno::INVALID)?;
     let time = (seconds > 0).then(|| Duration::from_secs(seconds));
     sockets.set_autoclose(host.now, id, time);
     Ok(())

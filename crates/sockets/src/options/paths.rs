@@ -65,7 +65,7 @@ fn set_parameters(
     }
     let engine = sockets.engine_of(id, asked.spp_assoc_id)?;
     let to = given_address(&asked.spp_address).map(|address| address.ip());
-    if to.is_some() && engine.is_none() {
+    if engine.is_none() && (to.is_some() || has(SPP_HB_DEMAND)) {
         return Err(Errno::INVALID);
     }
     let config = &mut sockets.socket(id)?.settings.config;
