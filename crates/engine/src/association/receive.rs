@@ -6,7 +6,7 @@ use super::control::{Control, cause_bytes};
 use super::state::State;
 use super::statistics::DataTraits;
 use super::tcb::Association;
-use crate::config::NrSack;
+use crate::config::{NrSack, SackPath};
 use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, Paths};
@@ -130,6 +130,10 @@ impl Association {
         }
         if let Some(path) = self.paths.get_mut(via).filter(|_| arrival.has_data) {
             path.on_data_received(cx.now, len);
+            let by_srtt = cx.config.experiment.sack_path == SackPath::SmallestSrtt;
+            if by_srtt && path.rtt().smoothed().is_none() {
+                path.heartbeat_mut().insist(cx.now);
+            }
         }
         self.end_packet(cx, &arrival);
     }

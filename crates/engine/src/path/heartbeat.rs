@@ -111,6 +111,16 @@ impl Heartbeat {
         }
     }
 
+    /// Data has arrived over the path, and its round trip is not known. Until it is, SACKs go back over other paths, which
+    /// may be slower: a lost HEARTBEAT is not left to the RTO, which is as long as the initial one. Each pause is twice as
+    /// long as the one before, so that the answer of a long path is not forgotten.
+    pub(crate) fn insist(&mut self, now: Instant) {
+        let pauses = self.sent.iter().flatten().fold(0, |pauses, _| (2 * pauses).max(1));
+        if !self.wanted && self.sent[0].is_some_and(|sent| now >= sent.at + LEAST_PAUSE * pauses) {
+            self.probe_now();
+        }
+    }
+
     /// Probing begins with the usual pause: the path is known to work.
     fn start(&mut self, now: Instant, pace: Pace, rng: &mut Rng) {
         self.wanted = false;
@@ -401,6 +411,26 @@ mod tests {
             silent: false,
             alternates: false,
         }
+    }
+
+    #[test]
+    fn a_path_that_carries_data_is_measured_although_heartbeats_are_lost_or_take_long() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let mut infos = alloc::vec::Vec::new();
+        heartbeat.insist(at(0));
+        assert!(!heartbeat.is_wanted(), "none was sent");
+        heartbeat.probe_now();
+        for now in 0..4000 {
+            if heartbeat.is_wanted() {
+                let active = pace(PathState::Active, 1000);
+                infos.push((now, heartbeat.on_send(at(now), active, to(), &mut rng, (None, ROOM))));
+            }
+            heartbeat.insist(at(now));
+        }
+        let times: alloc::vec::Vec<u64> = infos.iter().map(|(time, _)| *time).collect();
+        assert_eq!(times, [0, 101, 302, 703, 1504, 2305, 3106, 3907]);
+        // The answer to the one of 1.5 s ago, while three others are under way.
+        assert!(heartbeat.on_ack(at(4000), &infos[4].1, to()).is_some());
     }
 
     #[test]
