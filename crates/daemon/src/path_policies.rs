@@ -96,7 +96,7 @@ impl Core {
         if self.path_policies.entries != entries {
             self.path_policies.entries = entries;
             self.reread_scopes();
-            self.begin_budgets();
+            self.follow_budgets();
             self.tell_path_policies();
             self.follow_hours();
         }

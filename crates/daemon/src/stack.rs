@@ -222,7 +222,7 @@ impl Stack {
     fn begin_service(&mut self) {
         self.base.core.announce();
         self.base.core.reread_scopes();
-        self.base.core.begin_budgets();
+        self.base.core.follow_budgets();
         self.base.core.follow_hours();
         self.attempts.peers.notice_networks(&self.base.core);
         self.uplinks.watch_network(&mut self.base);

@@ -116,12 +116,14 @@ impl Budgets {
             if self.interfaces.contains_key(&name) {
                 continue;
             }
-            let usage = before.remove(&name).map(|counted| counted.usage);
             let kept = || self.kept.iter().find(|usage| usage.is_of(&name)).cloned();
             let anew = || Usage::new(&name, carried.get(&name).copied().unwrap_or(0), today);
-            let usage = usage.or_else(kept).unwrap_or_else(anew);
-            let counted = Counted { budget, usage, stage: Stage::Enough, written: None };
-            self.interfaces.insert(name, counted);
+            let begun = || {
+                let usage = kept().unwrap_or_else(anew);
+                Counted { budget, usage, stage: Stage::Enough, written: None }
+            };
+            let counted = before.remove(&name).unwrap_or_else(begun);
+            self.interfaces.insert(name, Counted { budget, ..counted });
         }
     }
 
@@ -168,68 +170,57 @@ impl Counted {
 }
 
 impl Core {
-    /// Lets the budgets of the lines that hold count, from now on.
-    pub(crate) fn begin_budgets(&mut self) {
-        let carried = manypath_net::carried().unwrap_or_default();
-        self.budgets.adopt(today(), self.path_policies.entries(), &carried);
-        self.count_budgets(&carried);
-    }
-
-    pub(crate) fn on_budgets_timer(&mut self) {
-        if self.now < self.budgets.next {
-            return;
+    /// Looks at what interfaces have carried, and goes on doing so as long as one has a budget.
+    pub(crate) fn follow_budgets(&mut self) {
+        if !self.path_policies.entries().iter().any(|entry| entry.wish.budget.is_some()) {
+            return self.budgets.interfaces.clear();
         }
         match manypath_net::carried() {
-            Ok(carried) => self.count_budgets(&carried),
-            Err(_) => {
-                self.count("budget_looks_failed");
-                self.look_again();
-            }
+            Ok(carried) => count(self, &carried),
+            Err(_) => self.count("budget_looks_failed"),
         }
-    }
-
-    fn count_budgets(&mut self, carried: &BTreeMap<String, u64>) {
-        if self.budgets.interfaces.is_empty() {
-            return;
-        }
-        let changed = self.budgets.take(today(), carried);
-        changed.iter().for_each(|name| self.say_stage(name));
-        if !changed.is_empty() {
-            self.tell_path_policies();
-        }
-        if self.config.loop_index() == 0 && !self.budgets.keep() {
-            self.count("budgets_not_kept");
-        }
-        self.look_again();
-    }
-
-    fn look_again(&mut self) {
         self.budgets.next = self.now + PAUSE;
         self.after(PAUSE, Timer::Budgets);
     }
 
-    fn say_stage(&mut self, name: &str) {
-        let Some(counted) = self.budgets.interfaces.get(name) else { return };
-        let Budget { bytes, period, hard } = counted.budget;
-        let (used, period) = (counted.usage.used(), period.name());
-        let percent = u128::from(used) * 100 / u128::from(bytes);
-        match counted.stage {
-            Stage::Enough => {
-                warn!(target: log::PATH, "{name} has a new budget: a {period} has begun")
-            }
-            Stage::Low => {
-                warn!(target: log::PATH, "{name} has used {percent} % of its budget of this {period}");
-            }
-            Stage::UsedUp => {
-                let from_now_on = match hard {
-                    true => "it carries no data until the next one",
-                    false => {
-                        "it carries data only where no other path is usable, until the next one"
-                    }
-                };
-                warn!(target: log::PATH, "{name} has used up its budget of this {period}: {from_now_on}");
-                self.count("budgets_used_up");
-            }
+    pub(crate) fn on_budgets_timer(&mut self) {
+        if self.budgets.next <= self.now {
+            self.follow_budgets();
+        }
+    }
+}
+
+fn count(core: &mut Core, carried: &BTreeMap<String, u64>) {
+    core.budgets.adopt(today(), core.path_policies.entries(), carried);
+    let changed = core.budgets.take(today(), carried);
+    changed.iter().for_each(|name| say_stage(core, name));
+    if !changed.is_empty() {
+        core.tell_path_policies();
+    }
+    if core.config.loop_index() == 0 && !core.budgets.keep() {
+        core.count("budgets_not_kept");
+    }
+}
+
+fn say_stage(core: &mut Core, name: &str) {
+    let Some(counted) = core.budgets.interfaces.get(name) else { return };
+    let Budget { bytes, period, hard } = counted.budget;
+    let (used, period) = (counted.usage.used(), period.name());
+    let percent = u128::from(used) * 100 / u128::from(bytes);
+    match counted.stage {
+        Stage::Enough => {
+            warn!(target: log::PATH, "{name} has a new budget: a {period} has begun");
+        }
+        Stage::Low => {
+            warn!(target: log::PATH, "{name} has used {percent} % of its budget of this {period}");
+        }
+        Stage::UsedUp => {
+            let then = match hard {
+                true => "it carries no data until the next one",
+                false => "it carries data only where no other path is usable, until the next one",
+            };
+            warn!(target: log::PATH, "{name} has used up its budget of this {period}: {then}");
+            core.count("budgets_used_up");
         }
     }
 }
