@@ -347,8 +347,10 @@ impl Stack {
             Source::ControlListener | Source::Door => base.core.accept_control(),
             Source::Clients(_) => self.clients.callers.accept_callers(base, &self.relays),
             Source::Caller(id) => self.clients.callers.on_caller_event(base, RelayId(id), event),
-            Source::DoorListener(_) => self.accept_at_doors(),
-            Source::DoorClient(id) => self.on_door_client(id, event),
+            Source::DoorListener(_) => self.clients.accept_at_doors(base, &mut self.attempts),
+            Source::DoorClient(id) => {
+                self.clients.on_door_client(base, &mut self.attempts, id, event)
+            }
             Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
             Source::Line(control) => self.datagrams.on_line(control),
             Source::Network => {

@@ -246,6 +246,8 @@ impl DoorRoom {
         let DoorClient { mut stream, peer, .. } = self.talking.remove(&id)?;
         let _ = base.core.registry.deregister(&mut stream);
         self.carried.insert(id, peer.ip());
+        // From now on it is shown.
+        self.hosts.of(peer.ip());
         Some(std::net::TcpStream::from(stream).into())
     }
 

@@ -56,6 +56,8 @@ fn listen(interface: &str, at: SocketAddr) -> io::Result<TcpListener> {
     } else {
         socket.set_ip_transparent_v4(true)?;
     }
+    // Connections have the ports of their destinations: servers of this host must be able to begin beside them.
+    socket.set_reuse_address(true)?;
     // Hosts elsewhere must not find the port.
     socket.bind_device(Some(interface.as_bytes()))?;
     socket.bind(&SockAddr::from(at))?;

@@ -26,7 +26,7 @@ use crate::control_server::DOORS;
 use crate::core::Core;
 use crate::log;
 use crate::relays::{Carrier, Relays};
-use crate::stack::Stack;
+use crate::stack::{Clients, Stack};
 use crate::timers::Timer;
 use crate::token::Source;
 use client::DoorClient;
@@ -322,34 +322,39 @@ impl Stack {
         let doors = self.clients.doors.as_ref();
         doors.map_or_else(Vec::new, |doors| doors.host_statuses(&self.base.core, &self.relays))
     }
+}
 
-    pub(crate) fn on_door_client(&mut self, id: u64, event: &Event) {
-        let (base, attempts) = (&mut self.base, &mut self.attempts);
-        if let Some(doors) = &mut self.clients.doors {
+impl Clients {
+    /// A client of a door has said something, or is gone.
+    pub(crate) fn on_door_client(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        id: u64,
+        event: &Event,
+    ) {
+        if let Some(doors) = &mut self.doors {
             doors.on_client_event(base, attempts, id, event);
         }
     }
 
     /// Names have been looked up, perhaps.
-    pub(crate) fn on_names(&mut self) {
-        let (base, attempts) = (&mut self.base, &mut self.attempts);
-        if let Some(doors) = &mut self.clients.doors {
+    pub(crate) fn on_names(&mut self, base: &mut Base, attempts: &mut Attempts) {
+        if let Some(doors) = &mut self.doors {
             doors.on_names(base, attempts);
         }
     }
 
     /// A client of a door has had its time.
-    pub(crate) fn on_door_timer(&mut self, id: u64) {
-        let (base, attempts) = (&mut self.base, &mut self.attempts);
-        if let Some(doors) = &mut self.clients.doors {
+    pub(crate) fn on_door_timer(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
+        if let Some(doors) = &mut self.doors {
             doors.on_client_timer(base, attempts, id);
         }
     }
 
     /// Clients wait at the doors, perhaps.
-    pub(crate) fn accept_at_doors(&mut self) {
-        let (base, attempts) = (&mut self.base, &mut self.attempts);
-        if let Some(doors) = &mut self.clients.doors {
+    pub(crate) fn accept_at_doors(&mut self, base: &mut Base, attempts: &mut Attempts) {
+        if let Some(doors) = &mut self.doors {
             doors.accept(base, attempts);
         }
     }
