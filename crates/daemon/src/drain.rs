@@ -117,7 +117,6 @@ impl Stack {
         if self.stopper.is_told() {
             self.stop();
         }
-        self.clients.on_names(&mut self.base, &mut self.attempts);
         let Some(seat) = self.base.core.config.seat.clone() else { return };
         (0..seat.take_stops()).for_each(|_| self.stop_this());
         if seat.take_reload() {

@@ -17,6 +17,8 @@ const MAX_WAITING: usize = 32;
 pub(crate) enum Asker {
     /// A connection that a peer wants beyond this host, by its number.
     Onward(u64),
+    /// A client of a door, by its number.
+    Door(u64),
     /// Whoever looks for this relay.
     Relay(&'static str),
 }

@@ -117,11 +117,6 @@ impl Stopper {
         self.waker.wake()
     }
 
-    /// What wakes the stack's poll.
-    pub(crate) fn waker(&self) -> Arc<Waker> {
-        Arc::clone(&self.waker)
-    }
-
     /// Whether the stack was told to end since the last call.
     pub(crate) fn is_told(&self) -> bool {
         self.told.swap(false, Ordering::Relaxed)

@@ -6,9 +6,11 @@ use crate::attempt::{Attempts, Client, Open};
 use crate::base::Base;
 use crate::control_server::DOORS;
 use crate::log;
+use crate::names::Asker;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_engine::{Duration, Instant};
+use manypath_flow::HostName;
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry};
@@ -20,6 +22,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tracing::info;
 
+/// Addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
 /// How long an address of a name may take to answer while there is another one.
 const ADDRESS_TIME: Duration = Duration::from_secs(5);
 /// How long a client may take to read why it was refused.
@@ -164,16 +168,36 @@ impl DoorRoom {
                 self.try_next(base, attempts, id);
             }
             TargetHost::Name(name) => {
-                client.stage = Stage::Naming;
                 client.name = Some(name.clone());
-                if self.names.look_up(id, name).is_err() {
-                    self.refuse(base, attempts, id, Fault::Busy);
+                let relayed = attempts.sends_names(&base.core, target.port);
+                match HostName::new(&name).filter(|_| relayed && target.port != 0) {
+                    Some(name) => self.open_by_name(base, attempts, id, name),
+                    None => self.look_up(base, attempts, id),
                 }
             }
         }
     }
 
-    pub(super) fn on_addresses(
+    /// A relay looks the name up, which may mean another host there.
+    fn open_by_name(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64, name: HostName) {
+        let Some(client) = self.talking.get_mut(&id) else { return };
+        client.stage = Stage::Opening;
+        let destination = SocketAddr::from(([0; 4], client.port));
+        let open = Open { destination, source: None, blocking: false, waiting: true };
+        attempts.on_open_named(base, Client { control: DOORS, id }, open, name);
+    }
+
+    /// The name is looked up here: no relay does it, or none can be used.
+    pub(super) fn look_up(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
+        let Some(client) = self.talking.get_mut(&id) else { return };
+        client.stage = Stage::Naming;
+        let name = client.name.clone().unwrap_or_default();
+        if !base.core.names.ask(Asker::Door(id), &name) {
+            self.refuse(base, attempts, id, Fault::Busy);
+        }
+    }
+
+    pub(crate) fn on_addresses(
         &mut self,
         base: &mut Base,
         attempts: &mut Attempts,
@@ -184,7 +208,7 @@ impl DoorRoom {
         if addresses.is_empty() {
             return self.refuse(base, attempts, id, Fault::NoSuchName);
         }
-        client.addresses = addresses.into();
+        client.addresses = addresses.into_iter().take(MAX_ADDRESSES).collect();
         self.try_next(base, attempts, id);
     }
 

@@ -12,7 +12,6 @@
 mod client;
 mod hosts;
 mod listen;
-mod names;
 mod talk;
 mod users;
 
@@ -35,10 +34,9 @@ use manypath_control::Reply;
 use manypath_control::status::DoorHostStatus;
 use manypath_engine::Duration;
 use manypath_rules::Network;
+use mio::Interest;
 use mio::event::Event;
 use mio::net::TcpListener;
-use mio::{Interest, Waker};
-use names::Names;
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -91,7 +89,6 @@ pub(crate) struct DoorRoom {
     talking: BTreeMap<u64, DoorClient>,
     /// Those whose connections are carried, and their hosts.
     carried: BTreeMap<u64, IpAddr>,
-    names: Names,
     hosts: Hosts,
     /// For people.
     label: String,
@@ -105,7 +102,7 @@ struct Door {
 
 impl DoorRoom {
     /// Begins to listen; none when there are no doors.
-    fn begin(doors: Option<Doors>, core: &Core, waker: Arc<Waker>) -> io::Result<Option<Self>> {
+    fn begin(doors: Option<Doors>, core: &Core) -> io::Result<Option<Self>> {
         let Some(doors) = doors else { return Ok(None) };
         let label = doors.to_string();
         let proxies = doors.proxies.into_iter().map(|one| (one, true));
@@ -126,7 +123,6 @@ impl DoorRoom {
             doors: all,
             talking: BTreeMap::new(),
             carried: BTreeMap::new(),
-            names: Names::new(waker),
             hosts: Hosts::default(),
             label,
         }))
@@ -216,13 +212,6 @@ impl DoorRoom {
         }
     }
 
-    /// Names that have been looked up.
-    fn on_names(&mut self, base: &mut Base, attempts: &mut Attempts) {
-        while let Some((id, addresses)) = self.names.next() {
-            self.on_addresses(base, attempts, id, addresses);
-        }
-    }
-
     /// A connection has ended, after so many bytes sent and received.
     fn on_moved(&mut self, id: u64, carrier: Carrier, (sent, got): (u64, u64)) {
         let Some(host) = self.carried.get(&id) else { return };
@@ -287,6 +276,7 @@ impl Stack {
             match news {
                 DoorNews::Moved(id, carrier, bytes) => doors.on_moved(id, carrier, bytes),
                 DoorNews::Reply(Reply::Closed { id }) => drop(doors.carried.remove(&id)),
+                DoorNews::Reply(Reply::Direct { id, .. }) => doors.look_up(base, attempts, id),
                 DoorNews::Reply(Reply::Failed { id, errno }) => {
                     doors.on_failed(base, attempts, id, errno);
                 }
@@ -304,8 +294,7 @@ impl Stack {
     /// Begins to take clients in.
     pub(crate) fn begin_doors(&mut self) -> io::Result<()> {
         let doors = self.base.core.config.doors.take();
-        let waker = self.stopper.waker();
-        self.clients.doors = DoorRoom::begin(doors, &self.base.core, waker)?;
+        self.clients.doors = DoorRoom::begin(doors, &self.base.core)?;
         Ok(())
     }
 
@@ -338,10 +327,16 @@ impl Clients {
         }
     }
 
-    /// Names have been looked up, perhaps.
-    pub(crate) fn on_names(&mut self, base: &mut Base, attempts: &mut Attempts) {
+    /// The name of a client's destination has been looked up.
+    pub(crate) fn on_door_name(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        id: u64,
+        addresses: Vec<IpAddr>,
+    ) {
         if let Some(doors) = &mut self.doors {
-            doors.on_names(base, attempts);
+            doors.on_addresses(base, attempts, id, addresses);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::common::{
 use crate::encryption::{Folder, errno, key_of};
 use manypath_control::status::{FallbackReason, RelayedPeerStatus, StackStatus};
 use manypath_control::{Reply, Transport};
-use manypath_daemon::{DEFAULT_UDP_PORT, RelayConfig, StackConfig};
+use manypath_daemon::{DEFAULT_UDP_PORT, Doors, RelayConfig, StackConfig};
 use manypath_engine::CloseReason;
 use manypath_flow::message::{Body, Control, Parsed, RelayBody, RelayOpen};
 use manypath_flow::{PPID_CONTROL, Refusal};
@@ -142,6 +142,44 @@ fn destinations_that_are_not_named_stay_closed_and_are_reached_without_the_relay
     let (reason, _) = launcher.direct(SocketAddr::new(ground.network.server()[0], 80));
     assert_ne!(reason, FallbackReason::NotRelayed);
     assert_eq!(relayed(&at_relay.status()).denied, 2);
+}
+
+/// What a SOCKS client hears that names `host`.
+fn socks(at: SocketAddr, host: &str, port: u16) -> (TcpStream, u8) {
+    let mut client = TcpStream::connect(at).unwrap();
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    let length = u8::try_from(host.len()).unwrap();
+    let head = [5, 1, 0, 5, 1, 0, 3, length];
+    client.write_all(&[&head[..], host.as_bytes(), &port.to_be_bytes()].concat()).unwrap();
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).unwrap();
+    (client, answer[3])
+}
+
+#[test]
+fn clients_of_a_door_go_by_the_relay_and_names_are_looked_up_there() {
+    let ground = Ground::new();
+    let (_relay, at_relay) = Host::with_launcher(ground.relay());
+    let listener = TcpListener::bind((ground.network.client()[0], 0)).unwrap();
+    let at = listener.local_addr().unwrap();
+    let (proxies, lans, clients) = (vec![listener], Vec::new(), Vec::new());
+    let doors = Doors { proxies, lans, clients, users: None, max_clients: 10 };
+    let (_client, status) =
+        Host::with_launcher(StackConfig { doors: Some(doors), ..ground.client() });
+    let far = service(ground.far(), echo);
+    let (stream, code) = socks(at, &far.ip().to_string(), far.port());
+    assert_eq!(code, 0);
+    let sent = pattern(100_000, 7);
+    assert!(exchange(stream, sent.clone()) == sent);
+    // RFC 6761 section 6.4: it does not exist.
+    assert_eq!(socks(at, "nobody.invalid", 80).1, 4);
+    assert_eq!((relayed(&at_relay.status()).opened, relayed(&at_relay.status()).failed), (2, 1));
+    // The relay does not lead to its own loopback: the name means this host then.
+    let here = service("127.0.0.1".parse().unwrap(), echo);
+    let (stream, code) = socks(at, "localhost", here.port());
+    assert_eq!(code, 0);
+    assert!(exchange(stream, sent.clone()) == sent);
+    assert_eq!(counter(&status.status(), "stack_opens_by_relay"), 3);
 }
 
 #[test]

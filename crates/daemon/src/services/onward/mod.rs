@@ -240,6 +240,11 @@ impl Stack {
         for found in self.base.core.names.take() {
             let id = match found.asker {
                 Asker::Onward(id) => DialId(id),
+                Asker::Door(id) => {
+                    let (base, attempts) = (&mut self.base, &mut self.attempts);
+                    self.clients.on_door_name(base, attempts, id, found.addresses);
+                    continue;
+                }
                 Asker::Relay(host) => {
                     self.attempts.note_relay(&mut self.base.core, host, found.addresses);
                     continue;
