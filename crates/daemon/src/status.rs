@@ -177,11 +177,10 @@ fn local_statuses(core: &Core) -> Vec<LocalStatus> {
 
 fn path_status(core: &Core, path: &engine::PathStatus) -> PathStatus {
     let interface = core.locals.interface(path.addr.local.ip());
-    let idle = path.idle.map(|reason| match reason {
-        IdleReason::Metered | IdleReason::Disabled if core.budgets.used_up(interface).is_some() => {
-            control::IdleReason::Budget
-        }
-        reason => idle_reason(reason),
+    let used_up = core.budgets.used_up(interface).is_some();
+    let idle = path.idle.map(|reason| {
+        let restrained = matches!(reason, IdleReason::Metered | IdleReason::Disabled);
+        if used_up && restrained { control::IdleReason::Budget } else { idle_reason(reason) }
     });
     PathStatus {
         id: path.id.0,
