@@ -66,7 +66,7 @@ fn a_key_would_go_with_the_container() {
          rm -rf /var/lib/manypath-root && unset MANYPATH_KEYS && exec {MANYPATH} doctor --json",
         layers.display()
     );
-    let mut command = site.command(Host::Left, &find("unshare"));
+    let mut command = site.command(Host::Left, find("unshare"));
     command.args(["-m", "sh", "-c", &mount]);
     let done = finish(command);
     let report = serde_json::from_str(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
