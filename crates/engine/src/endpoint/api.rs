@@ -1,5 +1,6 @@
 //! The endpoint and the calls that it offers.
 
+use super::demux::forget_unread;
 use super::parameters::Listener;
 use super::registry::Registry;
 use super::unread::Unread;
@@ -509,7 +510,7 @@ impl Endpoint {
     /// still unread is discarded.
     pub fn abort(&mut self, now: Instant, id: AssociationId, reason: &[u8]) {
         self.with(now, id, |association, cx| association.abort(cx, reason));
-        self.forget_unread(id);
+        forget_unread(self, id);
     }
 
     /// The Upper Layer Abort Reason (RFC 9260 section 3.3.10.12) of an association that the peer's user

@@ -119,16 +119,8 @@ impl Endpoint {
         let oldest = self.unread.oldest();
         let is_too_much = self.unread.len() > self.config.max_associations.max(1);
         if let Some(oldest) = oldest.filter(|_| is_too_much) {
-            self.forget_unread(oldest);
+            forget_unread(self, oldest);
             self.counters.unread_drops += 1;
-        }
-    }
-
-    /// Discards what an association that is over has left.
-    pub(super) fn forget_unread(&mut self, id: AssociationId) {
-        for message in self.unread.remove(id) {
-            self.counters.partial_deliveries_aborted += 1;
-            self.events.push_back((id, Event::PartialDeliveryAborted(message)));
         }
     }
 
@@ -146,6 +138,14 @@ impl Endpoint {
         } else {
             self.counters.malformed_packets += 1;
         }
+    }
+}
+
+/// Discards what an association that is over has left.
+pub(super) fn forget_unread(endpoint: &mut Endpoint, id: AssociationId) {
+    for message in endpoint.unread.remove(id) {
+        endpoint.counters.partial_deliveries_aborted += 1;
+        endpoint.events.push_back((id, Event::PartialDeliveryAborted(message)));
     }
 }
 

@@ -20,28 +20,28 @@ const fn client(id: DialId) -> Client {
     Client { control: ONWARD, id: id.0 }
 }
 
+/// Asks for a connection to `address` by another relay.
+pub(super) fn chain(stack: &mut Stack, id: DialId, address: SocketAddr) {
+    stack.base.core.count("onward_chained");
+    let open = Open { destination: address, source: None, blocking: true, waiting: false };
+    stack.attempts.on_open(&mut stack.base, client(id), open);
+}
+
+pub(super) fn chain_by_name(stack: &mut Stack, id: DialId, name: HostName, port: u16) {
+    stack.base.core.count("onward_chained");
+    let destination = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let open = Open { destination, source: None, blocking: true, waiting: false };
+    stack.attempts.on_open_named(&mut stack.base, client(id), open, name);
+}
+
 impl Stack {
-    /// Asks for a connection to `address` by another relay.
-    pub(super) fn chain(&mut self, id: DialId, address: SocketAddr) {
-        self.base.core.count("onward_chained");
-        let open = Open { destination: address, source: None, blocking: true, waiting: false };
-        self.attempts.on_open(&mut self.base, client(id), open);
-    }
-
-    pub(super) fn chain_by_name(&mut self, id: DialId, name: HostName, port: u16) {
-        self.base.core.count("onward_chained");
-        let destination = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-        let open = Open { destination, source: None, blocking: true, waiting: false };
-        self.attempts.on_open_named(&mut self.base, client(id), open, name);
-    }
-
     /// Takes what was said to this room as to a launcher.
     pub(crate) fn serve_onward(&mut self) {
         while let Some(reply) = self.base.core.to_onward.pop_front() {
             if let Reply::Accepted { id, .. } = reply {
-                self.on_chained(DialId(id));
+                on_chained(self, DialId(id));
             } else if let Reply::Direct { id, .. } = reply {
-                self.on_unchained(DialId(id));
+                on_unchained(self, DialId(id));
             } else if let Reply::Failed { id, errno } = reply {
                 let error = io::Error::from_raw_os_error(errno);
                 let (base, relays) = (&mut self.base, &mut self.relays);
@@ -50,49 +50,49 @@ impl Stack {
         }
     }
 
-    /// The way by other relays is closed: this one connects itself.
-    fn on_unchained(&mut self, id: DialId) {
-        let Some(one) = self.services.onward.all.get_mut(&id.0) else { return };
-        one.own_way = true;
-        match one.current {
-            Some(address) => {
-                self.services.dial_onward(&mut self.base, &mut self.relays, id, address);
-            }
-            None => self.begin_onward(id),
-        }
-    }
-
-    fn on_chained(&mut self, id: DialId) {
-        let joined = loopback_pair().and_then(|(near, far)| {
-            let token = Source::Relay(id.0).token();
-            Ok((Socket::new(near.into(), &self.base.core.registry, token)?, far))
-        });
-        let Some(one) = self.services.onward.all.get(&id.0) else { return };
-        let (association, flow) = one.flow;
-        let destination = one.current.unwrap_or(SocketAddr::from(([0; 4], one.destination.port())));
-        let ends = Ends::From(one.client, destination);
-        let Ok((socket, far)) = joined else {
-            self.cancel_chain(id);
-            let (base, why) = (&mut self.base, Refusal::Busy);
-            return self.services.end_onward(base, id, why, "dials_impossible");
-        };
-        self.on_attach(client(id), far.into());
-        let local = socket.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
-        if let Some(association) = self.base.get_mut(&association) {
-            association.mux.accept(flow, local);
-        }
-        self.base.touch(association);
-        let relay = RelayId(id.0);
-        self.relays.start(&mut self.base, relay, Relay::new(association, flow, socket));
-        self.relays.begin_connection(&self.base, relay, ends, Carrier::Sctp(association));
-    }
-
     /// Nobody waits for it any more.
     pub(crate) fn cancel_chain(&mut self, id: DialId) {
         if let Some(attempt) = self.base.core.control.attempt(client(id)) {
             self.attempts.cancel(&mut self.base, attempt);
         }
     }
+}
+
+/// The way by other relays is closed: this one connects itstack.
+fn on_unchained(stack: &mut Stack, id: DialId) {
+    let Some(one) = stack.services.onward.all.get_mut(&id.0) else { return };
+    one.own_way = true;
+    match one.current {
+        Some(address) => {
+            stack.services.dial_onward(&mut stack.base, &mut stack.relays, id, address);
+        }
+        None => super::begin_onward(stack, id),
+    }
+}
+
+fn on_chained(stack: &mut Stack, id: DialId) {
+    let joined = loopback_pair().and_then(|(near, far)| {
+        let token = Source::Relay(id.0).token();
+        Ok((Socket::new(near.into(), &stack.base.core.registry, token)?, far))
+    });
+    let Some(one) = stack.services.onward.all.get(&id.0) else { return };
+    let (association, flow) = one.flow;
+    let destination = one.current.unwrap_or(SocketAddr::from(([0; 4], one.destination.port())));
+    let ends = Ends::From(one.client, destination);
+    let Ok((socket, far)) = joined else {
+        stack.cancel_chain(id);
+        let (base, why) = (&mut stack.base, Refusal::Busy);
+        return stack.services.end_onward(base, id, why, "dials_impossible");
+    };
+    stack.on_attach(client(id), far.into());
+    let local = socket.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
+    if let Some(association) = stack.base.get_mut(&association) {
+        association.mux.accept(flow, local);
+    }
+    stack.base.touch(association);
+    let relay = RelayId(id.0);
+    stack.relays.start(&mut stack.base, relay, Relay::new(association, flow, socket));
+    stack.relays.begin_connection(&stack.base, relay, ends, Carrier::Sctp(association));
 }
 
 /// Two ends of a connection on this host; nobody else's.

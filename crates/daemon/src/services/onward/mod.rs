@@ -211,28 +211,7 @@ impl Stack {
         };
         base.set_flow_use(association, flow, FlowUse::Dial(id));
         self.services.onward.all.insert(id.0, one);
-        self.begin_onward(id);
-    }
-
-    fn begin_onward(&mut self, id: DialId) {
-        let Some(one) = self.services.onward.all.get_mut(&id.0) else { return };
-        match one.destination.clone() {
-            Destination::Address(address) => {
-                one.untried = vec![address];
-                self.connect_onward(id);
-            }
-            Destination::Name(name, port)
-                if !one.own_way && self.attempts.sends_names(&self.base.core, port) =>
-            {
-                self.chain_by_name(id, name, port);
-            }
-            Destination::Name(name, _) => {
-                let (base, asker) = (&mut self.base, Asker::Onward(id.0));
-                if !base.core.names.ask(asker, name.as_str()) {
-                    self.services.end_onward(base, id, Refusal::Busy, "onward_names_full");
-                }
-            }
-        }
+        begin_onward(self, id);
     }
 
     /// Names have been resolved.
@@ -258,19 +237,40 @@ impl Stack {
                 let (base, why) = (&mut self.base, Refusal::NoSuchName);
                 self.services.end_onward(base, id, why, "onward_names_unknown");
             } else {
-                self.connect_onward(id);
+                connect_onward(self, id);
             }
         }
     }
+}
 
-    fn connect_onward(&mut self, id: DialId) {
-        let Some(address) = self.services.next_address(&mut self.base, id) else { return };
-        let own_way = self.services.onward.all.get(&id.0).is_some_and(|one| one.own_way);
-        if !own_way && self.attempts.goes_by_relay(&self.base.core, address) {
-            return self.chain(id, address);
+fn begin_onward(stack: &mut Stack, id: DialId) {
+    let Some(one) = stack.services.onward.all.get_mut(&id.0) else { return };
+    match one.destination.clone() {
+        Destination::Address(address) => {
+            one.untried = vec![address];
+            connect_onward(stack, id);
         }
-        self.services.dial_onward(&mut self.base, &mut self.relays, id, address);
+        Destination::Name(name, port)
+            if !one.own_way && stack.attempts.sends_names(&stack.base.core, port) =>
+        {
+            chain::chain_by_name(stack, id, name, port);
+        }
+        Destination::Name(name, _) => {
+            let (base, asker) = (&mut stack.base, Asker::Onward(id.0));
+            if !base.core.names.ask(asker, name.as_str()) {
+                stack.services.end_onward(base, id, Refusal::Busy, "onward_names_full");
+            }
+        }
     }
+}
+
+fn connect_onward(stack: &mut Stack, id: DialId) {
+    let Some(address) = stack.services.next_address(&mut stack.base, id) else { return };
+    let own_way = stack.services.onward.all.get(&id.0).is_some_and(|one| one.own_way);
+    if !own_way && stack.attempts.goes_by_relay(&stack.base.core, address) {
+        return chain::chain(stack, id, address);
+    }
+    stack.services.dial_onward(&mut stack.base, &mut stack.relays, id, address);
 }
 
 impl Services {
