@@ -277,7 +277,10 @@ fn only_authorized_peers_are_taken_if_there_is_a_list_and_a_key_can_be_revoked()
     };
     fs::write(&list, format!("{} test\n", key_of(&ours))).unwrap();
     reload();
-    let _stream = launcher.connect_sctp(destination);
+    let mut stream = launcher.connect_sctp(destination);
+    // It is a relay from here on: one that is still a connect would fail.
+    stream.write_all(b"x").unwrap();
+    stream.read_exact(&mut [0]).unwrap();
     let status = theirs.status();
     let it = encryption(&status).unwrap();
     assert_eq!((it.standing.as_deref(), it.name.as_deref()), (Some("authorized"), Some("test")));
