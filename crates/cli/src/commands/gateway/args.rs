@@ -7,9 +7,9 @@ use manypath_rules::Network;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Carry connections of programs and hosts that cannot be intercepted, or connect SCTP programs with
-/// TCP programs.
+/// Carry proxy clients or a whole network, or join SCTP and TCP programs.
 ///
+/// For programs and hosts that cannot be intercepted.
 /// `--socks` takes in clients of SOCKS5 and HTTP CONNECT on one port, `--lan` all TCP connections of
 /// the hosts behind an interface of this host, which need not be configured. Either way each
 /// connection goes on as one of a program under `manypath run` does: over SCTP where the destination

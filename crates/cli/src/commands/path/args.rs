@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-/// Show and set path policies: backup, cost, metered, budget, hours, primary.
+/// Show and set path policies, such as backup, metered, budget and hours.
 ///
 /// Select paths by ADDRESS (of this host), dev INTERFACE, peer ADDRESS, or a combination, all of
 /// which must match. Then give the policy: normal (or enable), backup, disable, cost N, metered
