@@ -298,9 +298,10 @@ impl Keys {
     ) -> Result<(), Rejection> {
         let Some(one) = self.all.get_mut(&id) else { return Ok(()) };
         one.timer.take_if(|at| *at <= now);
-        let done = one.management.as_mut().map_or(Ok(()), |it| it.handle_timeout(now, endpoint));
+        one.management.as_mut().map_or(Ok(()), |it| it.handle_timeout(now, endpoint))?;
+        // What has failed is still overdue, and ends with its association.
         one.set_timer(id, timers);
-        Ok(done?)
+        Ok(())
     }
 
     /// The association has ended, or is not to be encrypted.
