@@ -3,7 +3,7 @@
 use crate::rules::Rules;
 use manypath_rules::{Client, Encrypt, Options, Policy, Protocol, Query};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 /// One entry of the allow list: a port at every address that carries paths, or at one address.
@@ -152,6 +152,25 @@ pub(crate) fn check_encryption(options: &Options, client: Option<&Client>) -> Re
     match options.encrypt == Some(Encrypt::Require) && !is_encrypted {
         true => Err(Denied::NotEncrypted),
         false => Ok(()),
+    }
+}
+
+/// The addresses that one may lead to: a translator or a tunnel takes an IPv4 address out of some IPv6 ones.
+pub(crate) fn meanings(address: IpAddr) -> Vec<IpAddr> {
+    let address = address.to_canonical();
+    let IpAddr::V6(v6) = address else { return vec![address] };
+    let bits = v6.to_bits();
+    let v4 = |shift: u32| IpAddr::V4(Ipv4Addr::from_bits((bits >> shift) as u32));
+    match v6.segments() {
+        // IPv4-compatible (RFC 4291 section 2.5.5.1), but not :: and ::1, which are what they are.
+        [0, 0, 0, 0, 0, 0, high, _] if high != 0 => vec![v4(0)],
+        // NAT64 (RFC 6052 section 2.1).
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => vec![v4(0)],
+        // 6to4 (RFC 3056 section 2).
+        [0x2002, ..] => vec![v4(80)],
+        // ISATAP (RFC 5214 section 6.1) in a network that may be global.
+        [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => vec![address, v4(0)],
+        _ => vec![address],
     }
 }
 

@@ -52,6 +52,11 @@ impl Core {
         self.timers.set(self.now + pause, timer);
     }
 
+    /// Sets a timer for the next turn: one that is due now comes in this one.
+    pub(crate) fn in_next_turn(&mut self, timer: Timer) {
+        self.after(Duration::from_nanos(1), timer);
+    }
+
     /// Whether a connection with these options is encrypted.
     pub(crate) fn encrypt_for(&self, options: &Options) -> Encrypt {
         options.encrypt.unwrap_or(self.config.encrypt)

@@ -91,7 +91,7 @@ fn used_up_policy(budget: Budget) -> PathPolicy {
 }
 
 impl Core {
-    /// Goes by other lines from now on.
+    /// Replaces the lines that hold.
     pub(crate) fn adopt_path_policies(&mut self, entries: Vec<PathEntry>) {
         if self.path_policies.entries != entries {
             self.path_policies.entries = entries;

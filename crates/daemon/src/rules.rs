@@ -94,17 +94,16 @@ impl Rules {
         ports.map(|ports| ports.first()..=ports.last()).collect()
     }
 
-    /// What becomes of a peer's wish to reach a listener of a program under `manypath run`.
+    /// Whether a peer may reach a listener of a program under `manypath run`, and how.
     pub(crate) fn listener(
         &self,
         service: SocketAddr,
         client: Option<&Client>,
     ) -> (Policy, Options) {
-        let (policy, options) = said(&self.table.decide_listener(service, client));
-        let query = Query::local(Protocol::Tcp, service, client);
-        let allowed = || self.service(query).0 == Policy::Enable;
-        let open = policy == Policy::Enable || allowed();
-        (if open { Policy::Enable } else { Policy::Disable }, options)
+        match said(&self.table.decide_listener(service, client)) {
+            (Policy::Disable, _) => self.service(Query::local(Protocol::Tcp, service, client)),
+            open => open,
+        }
     }
 
     /// Whether peers may reach a listener that is bound to `addr`, at one address at least.
@@ -216,5 +215,17 @@ mod tests {
         let file = "local enable port 53\nlocal enable port 8080\n";
         rules.adopt(manypath_rules::Document::parse(file).expect("rules").table());
         assert_eq!(rules.services(), ["8080", "22", "53"]);
+    }
+
+    #[test]
+    fn what_a_rule_demands_holds_for_listeners_that_another_rule_closes() {
+        let mut rules = Rules::load(None, &[]).expect("no file");
+        let file = "local disable any\nlocal enable port 22 encrypt=require connections=3\n";
+        rules.adopt(manypath_rules::Document::parse(file).expect("rules").table());
+        let at = |port| rules.listener(SocketAddr::from(([192, 0, 2, 1], port)), None);
+        let (policy, options) = at(22);
+        assert_eq!(policy, Policy::Enable);
+        assert_eq!((options.encrypt, options.connections), (Some(Encrypt::Require), Some(3)));
+        assert_eq!(at(23).0, Policy::Disable);
     }
 }

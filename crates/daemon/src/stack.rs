@@ -293,6 +293,8 @@ impl Stack {
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
         self.attempts.follow_answers(&mut self.base);
+        // An answer that has come is no answer to what a timer asks for.
+        self.serve_doors();
         while let Some(timer) = self.base.core.timers.pop(self.base.core.now) {
             self.on_timer(timer);
         }

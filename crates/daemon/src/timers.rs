@@ -2,7 +2,7 @@
 //! when it comes, whether it still means something.
 
 use crate::association::RelayId;
-use crate::attempt::{AttemptId, Lookup};
+use crate::attempt::AttemptId;
 use crate::base::protection;
 use crate::datagrams::DatagramId;
 use crate::stack::Stack;
@@ -142,7 +142,7 @@ impl Stack {
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),
             Timer::Hours => base.core.on_hours_timer(),
             Timer::Budgets => base.core.on_budgets_timer(),
-            Timer::RelayNames => self.attempts.find_relays(&mut base.core, Lookup::Beside),
+            Timer::RelayNames => self.attempts.on_relay_names_timer(&mut base.core),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),

@@ -31,13 +31,13 @@ pub struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    /// What becomes of a connect, or of datagrams, of this host.
+    /// Asks whether a connect, or datagrams, of this host are carried, and how.
     #[must_use]
     pub const fn remote(protocol: Protocol, address: SocketAddr) -> Self {
         Self { chain: Chain::Remote, protocol, address, client: None }
     }
 
-    /// What becomes of the wish of `client` to reach a service of this host.
+    /// Asks whether `client` may reach a service of this host, and how.
     #[must_use]
     pub const fn local(
         protocol: Protocol,

@@ -206,7 +206,7 @@ pub(crate) unsafe fn parts<'a>(at: *const iovec, count: usize) -> Result<&'a [io
 /// # Safety
 /// Every part points to as many bytes as it says.
 pub(crate) unsafe fn gather(parts: &[iovec]) -> Result<Vec<u8>, Errno> {
-    let mut all = Vec::with_capacity(room(parts));
+    let mut all = Vec::new();
     for part in parts {
         // SAFETY: the caller promises it.
         all.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) }?);

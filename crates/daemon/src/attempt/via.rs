@@ -7,8 +7,8 @@
 //! none is left: plain TCP, or refused where the rules allow nothing else
 //! ```
 //!
-//! A relay of an earlier version never answers whether it is one: it has a moment to do so. What is found out about a
-//! relay is remembered of it as a relay, and not of the peer, to whose own services connections are carried all the same.
+//! A relay of an earlier version never answers whether it is one, so it has a moment to do so. That a host is no relay is
+//! remembered here and not with the peers: connections to its own services are carried all the same.
 
 use super::{Attempt, AttemptId, Client, Open, Sctp};
 use crate::association::FlowUse;
@@ -92,10 +92,12 @@ impl ByRelay {
 pub(super) struct RelayHosts {
     addresses: BTreeMap<&'static str, Vec<IpAddr>>,
     down: BTreeMap<RelayAt, Instant>,
+    /// When names are looked up again; a timer that comes sooner has been overtaken.
+    again: Instant,
 }
 
 impl RelayHosts {
-    /// The relays for a connection; none if it goes by no relay.
+    /// The relays for a connection; `None` if it uses none.
     pub(super) fn of(
         &self,
         core: &Core,
@@ -124,7 +126,7 @@ impl RelayHosts {
 }
 
 impl Attempts {
-    /// Whether a connection of this host to `destination` goes by a relay.
+    /// Whether a connection of this host to `destination` uses a relay.
     pub(crate) fn goes_by_relay(&self, core: &Core, destination: SocketAddr) -> bool {
         let (policy, options) = core.rules.connect(destination);
         policy == Policy::Enable && self.relays.of(core, destination, &options).is_some()
@@ -173,8 +175,10 @@ impl Attempts {
         options: Options,
         mut by: ByRelay,
     ) -> Result<(), FallbackReason> {
-        if !by.is_named() {
-            base.core.check_ends(&open)?;
+        match by.is_named() {
+            true if !base.core.phase.takes_work() => return Err(FallbackReason::Busy),
+            true => {}
+            false => base.core.check_ends(&open)?,
         }
         // However near the relay is, the destination is not.
         let options = Options { step_aside: Some(StepAside::Never), ..options };
@@ -302,7 +306,15 @@ impl Attempts {
         }
         if !names.is_empty() {
             let missing = names.iter().any(|name| !self.relays.addresses.contains_key(name));
-            core.after(if missing { SOON_AGAIN } else { AGAIN }, Timer::RelayNames);
+            let pause = if missing { SOON_AGAIN } else { AGAIN };
+            self.relays.again = core.now + pause;
+            core.after(pause, Timer::RelayNames);
+        }
+    }
+
+    pub(crate) fn on_relay_names_timer(&mut self, core: &mut Core) {
+        if self.relays.again <= core.now {
+            self.find_relays(core, Lookup::Beside);
         }
     }
 

@@ -30,16 +30,19 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
     let relayed = core.config.via.is_some() || !core.rules.relays().is_empty();
     let of_peers = core.encrypt_of_peers();
     let is_wanted = relayed || of_peers.max(core.rules.encrypt()) != Encrypt::Off;
-    if is_wanted && keys.trust_mut().is_none() {
-        let lasting = core.config.encrypt != Encrypt::Require;
-        let trust = Trust::load(core.config.keys.clone(), lasting);
-        keys.adopt(match trust {
-            Err(error) if lasting => {
-                info!(target: log::STACK, "the key of this stack is not kept, and peers may not connect encrypted: {error}");
-                Trust::generate(Some(error.to_string()))?
+    if is_wanted && (keys.trust_mut().is_none() || keys.is_unkept()) {
+        let files = core.config.keys.clone();
+        let listed = files.as_ref().is_some_and(|files| files.authorized_peers.is_some());
+        let lasting = core.config.encrypt != Encrypt::Require && !listed;
+        match Trust::load(files, lasting) {
+            Ok(trust) => keys.adopt(trust),
+            Err(error) if !lasting => return Err(error),
+            Err(_) if keys.is_unkept() => {}
+            Err(error) => {
+                warn!(target: log::STACK, "the keys of this host are not used, and peers may not connect encrypted: {error}");
+                keys.adopt(Trust::generate(Some(error.to_string()))?);
             }
-            other => other?,
-        });
+        }
     }
     for (id, rejection) in keys.distrusted() {
         reject(base, id, &rejection);

@@ -34,7 +34,7 @@ pub(crate) struct Budgets {
     file: Option<UsageFile>,
     /// Begun with the first thing to write.
     writer: Option<Writer>,
-    /// Of earlier stacks, as it was when this one began.
+    /// Of interfaces that have no budget now, and of earlier stacks as it was when this one began.
     kept: Vec<Usage>,
     interfaces: BTreeMap<String, Counted>,
     /// When to look again; a timer that comes sooner has been overtaken.
@@ -106,7 +106,7 @@ impl Budgets {
         changed
     }
 
-    /// Goes by other lines. Interfaces that are new to it begin with what was kept of them, or with nothing.
+    /// Counts for the budgets of these lines. An interface that is new here begins with the sum that was kept of it, or at 0.
     fn adopt(&mut self, today: Date, entries: &[PathEntry], carried: &BTreeMap<String, u64>) {
         let mut before = std::mem::take(&mut self.interfaces);
         let budgets = entries
@@ -124,6 +124,10 @@ impl Budgets {
             };
             let counted = before.remove(&name).unwrap_or_else(begun);
             self.interfaces.insert(name, Counted { budget, ..counted });
+        }
+        for (name, counted) in before {
+            self.kept.retain(|usage| !usage.is_of(&name));
+            self.kept.push(counted.usage);
         }
     }
 
@@ -173,7 +177,7 @@ impl Core {
     /// Looks at what interfaces have carried, and goes on doing so as long as one has a budget.
     pub(crate) fn follow_budgets(&mut self) {
         if !self.path_policies.entries().iter().any(|entry| entry.wish.budget.is_some()) {
-            return self.budgets.interfaces.clear();
+            return self.budgets.adopt(today(), &[], &BTreeMap::new());
         }
         match manypath_net::carried() {
             Ok(carried) => count(self, &carried),

@@ -60,6 +60,10 @@ fn other_lines_leave_what_was_counted() {
     assert_eq!(used(&budgets), 2 * GB);
     budgets.adopt(day(11, 27), &[], &carried(9 * GB));
     assert!(budgets.status().is_empty());
+    let lines = entries("dev lte0 budget 5GB/month\n");
+    budgets.adopt(day(11, 27), &lines, &carried(10 * GB));
+    budgets.take(day(11, 27), &carried(10 * GB));
+    assert_eq!(used(&budgets), 3 * GB, "what was counted before counts again");
 }
 
 #[test]

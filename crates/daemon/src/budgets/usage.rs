@@ -43,8 +43,8 @@ impl Usage {
         self.used
     }
 
-    /// Takes in the kernel's count. A count below the last one is that of an
-    /// interface that was made anew, or of another boot. What was carried across the end of a period is in neither.
+    /// Takes in the kernel's count. One below the last is that of an interface that was made anew, or of another boot.
+    /// What was carried across the end of a period counts in neither.
     pub(super) fn take(&mut self, counter: u64, period: Period, today: Date) {
         let is_same = self.boot == boot() && counter >= self.counter;
         let news = if is_same { counter - self.counter } else { counter };

@@ -218,7 +218,7 @@ impl DoorRoom {
         let Some(address) = client.addresses.pop_front() else { return };
         let destination = SocketAddr::new(address, client.port);
         let closed = destination.port() == 0;
-        let is_own = base.core.locals.is_own(address);
+        let is_own = |address| base.core.locals.is_own(address);
         if closed || !may_reach(client.peer.ip(), address, is_own) {
             return self.fail(base, attempts, id, Fault::Forbidden);
         }

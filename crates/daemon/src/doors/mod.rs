@@ -18,6 +18,7 @@ mod users;
 pub use listen::listen_transparently;
 pub use users::Users;
 
+use crate::allow::meanings;
 use crate::association::RelayId;
 use crate::attempt::{Attempts, Client};
 use crate::base::Base;
@@ -163,7 +164,7 @@ impl DoorRoom {
                 }
             }
         }
-        base.core.timers.set(base.core.now, Timer::DoorListeners);
+        base.core.in_next_turn(Timer::DoorListeners);
     }
 
     fn on_client(
@@ -186,7 +187,10 @@ impl DoorRoom {
             None
         };
         if let Some(counter) = refused {
-            self.hosts.of(host).refused += 1;
+            // Strangers must not fill the table of hosts.
+            if welcome {
+                self.hosts.of(host).refused += 1;
+            }
             base.core.count(counter);
             debug!(target: log::CONNECTION, "client {peer}: {counter}");
             // Closing it is a reset then.
@@ -243,19 +247,22 @@ impl DoorRoom {
     }
 }
 
-/// Whether clients at `host` may reach `destination` by a door. `is_own` tells whether that is an address of this host.
-fn may_reach(host: IpAddr, destination: IpAddr, is_own: bool) -> bool {
-    let (local, nowhere) = match destination.to_canonical() {
-        IpAddr::V4(ip) => {
-            let local = ip.is_loopback() || ip.is_link_local();
-            (local, ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast())
-        }
-        IpAddr::V6(ip) => {
-            let local = ip.is_loopback() || ip.is_unicast_link_local();
-            (local, ip.is_unspecified() || ip.is_multicast())
-        }
-    };
-    !nowhere && (host.is_loopback() || !(local || is_own))
+/// Whether clients at `host` may reach `destination` by a door, whatever it is taken for on the way. `is_own` tells
+/// whether an address is one of this host.
+fn may_reach(host: IpAddr, destination: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
+    meanings(destination).into_iter().all(|destination| {
+        let (local, nowhere) = match destination {
+            IpAddr::V4(ip) => {
+                let local = ip.is_loopback() || ip.is_link_local();
+                (local, ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast())
+            }
+            IpAddr::V6(ip) => {
+                let local = ip.is_loopback() || ip.is_unicast_link_local();
+                (local, ip.is_unspecified() || ip.is_multicast())
+            }
+        };
+        !nowhere && (host.is_loopback() || !(local || is_own(destination)))
+    })
 }
 
 /// What the client side tells the doors: the answers that a launcher would get, and what a connection has moved.
@@ -364,17 +371,31 @@ mod tests {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let (near, far) = (ip("127.0.0.1"), ip("192.168.1.7"));
         for nowhere in ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255"] {
-            assert!(!may_reach(near, ip(nowhere), false) && !may_reach(far, ip(nowhere), false));
-        }
-        for local in
-            ["127.0.0.1", "127.8.8.8", "::1", "169.254.169.254", "fe80::1", "::ffff:127.0.0.1"]
-        {
             assert!(
-                may_reach(near, ip(local), false) && !may_reach(far, ip(local), false),
+                !may_reach(near, ip(nowhere), |_| false) && !may_reach(far, ip(nowhere), |_| false)
+            );
+        }
+        for local in [
+            "127.0.0.1",
+            "127.8.8.8",
+            "::1",
+            "169.254.169.254",
+            "fe80::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::127.0.0.1",
+        ] {
+            assert!(
+                may_reach(near, ip(local), |_| false) && !may_reach(far, ip(local), |_| false),
                 "{local}"
             );
         }
-        assert!(may_reach(far, ip("192.0.2.1"), false) && may_reach(far, ip("2001:db8::1"), false));
-        assert!(!may_reach(far, ip("192.0.2.1"), true) && may_reach(near, ip("192.0.2.1"), true));
+        assert!(
+            may_reach(far, ip("192.0.2.1"), |_| false)
+                && may_reach(far, ip("2001:db8::1"), |_| false)
+        );
+        assert!(
+            !may_reach(far, ip("192.0.2.1"), |_| true)
+                && may_reach(near, ip("192.0.2.1"), |_| true)
+        );
     }
 }

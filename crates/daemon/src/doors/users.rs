@@ -1,12 +1,10 @@
 //! Who may use a proxy, by user and password.
 
 use base64ct::{Base64, Encoding};
-use std::os::unix::fs::MetadataExt;
+use manypath_rules::KeptFile;
 use std::path::Path;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Bits of a mode by which others than the owner may read or write a file.
-const OF_OTHERS: u32 = 0o077;
 /// Longest user or password of RFC 1929, in bytes.
 const MAX_PART: usize = 255;
 
@@ -29,11 +27,9 @@ impl Users {
     /// line is none, or when it names nobody.
     pub fn read(path: &Path) -> Result<Self, String> {
         let told = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-        let mode = std::fs::metadata(path).map_err(|error| told(&error))?.mode();
-        if mode & OF_OTHERS != 0 {
-            return Err(told(&format_args!("others may read it: chmod 600 {}", path.display())));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
+        let text = KeptFile::named(path.to_owned()).read_secret();
+        let text = text.map_err(|error| told(&error.error))?;
+        let text = text.ok_or_else(|| told(&"there is no such file"))?;
         Self::parse(&text).map_err(|why| told(&why))
     }
 

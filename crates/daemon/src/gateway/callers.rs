@@ -112,7 +112,7 @@ impl Callers {
                 }
             }
         }
-        base.core.timers.set(base.core.now, Timer::Callers);
+        base.core.in_next_turn(Timer::Callers);
     }
 
     fn on_caller(&mut self, base: &mut Base, relays: &Relays, fd: OwnedFd, client: SocketAddr) {

@@ -99,6 +99,17 @@ fn open_key_log() -> io::Result<Option<KeyLogFile>> {
     Ok(Some(file))
 }
 
+/// The same. `lasting`: a file that cannot be written only costs what it is for.
+fn open_key_log_or_warn(lasting: bool) -> io::Result<Option<KeyLogFile>> {
+    open_key_log().or_else(|error| match lasting {
+        true => {
+            warn!(target: log::STACK, "no keys are written: {error}");
+            Ok(None)
+        }
+        false => Err(error),
+    })
+}
+
 /// The own key, and those of peers.
 #[derive(Debug)]
 pub(crate) struct Trust {
@@ -129,7 +140,7 @@ impl Trust {
         let identity = identity.map_err(io::Error::other)?;
         let read = files.as_ref().map(|files| files.read(identity.public_key()));
         let (store, authorized) = read.transpose()?.unwrap_or_default();
-        let key_log = open_key_log()?;
+        let key_log = open_key_log_or_warn(lasting)?;
         Ok(Self { files, unkept: None, identity, store, authorized, writer: None, key_log })
     }
 
@@ -141,10 +152,7 @@ impl Trust {
         let private = OwnIdentity::generate().map_err(io::Error::other)?;
         let identity = OwnIdentity::from_private(&private).map_err(io::Error::other)?;
         let (store, authorized) = Default::default();
-        let key_log = open_key_log().unwrap_or_else(|error| {
-            warn!(target: log::STACK, "no keys are written: {error}");
-            None
-        });
+        let key_log = open_key_log_or_warn(true)?;
         Ok(Self { files: None, unkept, identity, store, authorized, writer: None, key_log })
     }
 

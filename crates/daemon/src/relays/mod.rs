@@ -219,7 +219,9 @@ impl Relays {
         let relay = self.sctp.get_mut(&id)?;
         let (now, before) = (base.core.now, relay.moved());
         let allowed = |share| self.rates.allowance(now, share, id);
-        let most = match relay.share.as_mut().map_or(Ok(u64::MAX), allowed) {
+        // One that is broken ends at once.
+        let share = relay.share.as_mut().filter(|_| !relay.socket.is_broken());
+        let most = match share.map_or(Ok(u64::MAX), allowed) {
             Ok(most) => usize::try_from(most).unwrap_or(usize::MAX),
             Err(due) => {
                 due.into_iter().for_each(|at| base.core.timers.set(at, Timer::Rates));
@@ -245,8 +247,10 @@ impl Relays {
         let (grants, next) = self.rates.release(core.now);
         for grant in grants {
             let relay = self.sctp.get_mut(&grant.relay);
-            self.rates.give(&grant, relay.and_then(|relay| relay.share.as_mut()));
-            self.ready.insert(grant.relay);
+            if let Some(share) = relay.and_then(|relay| relay.share.as_mut()) {
+                share.give(&grant);
+                self.ready.insert(grant.relay);
+            }
         }
         next.into_iter().for_each(|at| core.timers.set(at, Timer::Rates));
     }
@@ -254,7 +258,7 @@ impl Relays {
     fn remove_sctp(&mut self, id: RelayId) -> Option<Relay> {
         let relay = self.sctp.remove(&id)?;
         if let Some(share) = &relay.share {
-            self.rates.leave(share);
+            self.rates.leave(share, id);
         }
         Some(relay)
     }

@@ -30,6 +30,8 @@ struct Bucket {
     users: u64,
     /// Those that wait for tokens, the first one longest.
     waiting: VecDeque<RelayId>,
+    /// When they get some.
+    due: Option<Instant>,
 }
 
 /// The part of a connection in a bucket.
@@ -45,7 +47,6 @@ pub(crate) struct Share {
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) relay: RelayId,
-    key: Key,
     bytes: u64,
 }
 
@@ -55,16 +56,19 @@ impl Rates {
         // One that is not full yet stays: its peer would begin anew with each connection.
         self.0.retain(|(_, rate), it| it.users > 0 || !it.is_full(now, *rate));
         let (key, level) = ((peer, rate), signed(burst(rate)));
-        let full = || Bucket { level, filled: now, users: 0, waiting: VecDeque::new() };
+        let full = || Bucket { level, filled: now, users: 0, waiting: VecDeque::new(), due: None };
         self.0.entry(key).or_insert_with(full).users += 1;
         Share { key, granted: 0, waits: false }
     }
 
     /// A connection is over.
-    pub(super) fn leave(&mut self, share: &Share) {
+    pub(super) fn leave(&mut self, share: &Share, relay: RelayId) {
         if let Some(bucket) = self.0.get_mut(&share.key) {
             bucket.users -= 1;
             bucket.level += signed(share.granted);
+            if share.waits {
+                bucket.waiting.retain(|one| *one != relay);
+            }
         }
     }
 
@@ -92,7 +96,11 @@ impl Rates {
         }
         bucket.waiting.push_back(relay);
         share.waits = true;
-        Err(is_first.then(|| now + bucket.pause(share.key.1)))
+        if bucket.due.is_some() {
+            return Err(None);
+        }
+        bucket.due = Some(now + bucket.pause(share.key.1));
+        Err(bucket.due)
     }
 
     /// A connection has moved so many bytes.
@@ -102,34 +110,28 @@ impl Rates {
         }
     }
 
-    /// What those get that have waited longest, and when more of them may get something.
+    /// Grants tokens to those that have waited longest, and tells when more of them may get some.
     pub(super) fn release(&mut self, now: Instant) -> (Vec<Grant>, Option<Instant>) {
-        let (mut grants, mut next) = (Vec::new(), None::<Instant>);
-        for (key, bucket) in self.0.iter_mut().filter(|(_, it)| !it.waiting.is_empty()) {
+        let mut grants = Vec::new();
+        let is_due = |bucket: &Bucket| bucket.due.is_some_and(|at| at <= now);
+        for (key, bucket) in self.0.iter_mut().filter(|(_, it)| is_due(it)) {
             bucket.fill(now, key.1);
             while let Some(bytes) = bucket.part() {
                 let Some(relay) = bucket.waiting.pop_front() else { break };
                 bucket.level -= signed(bytes);
-                grants.push(Grant { relay, key: *key, bytes });
+                grants.push(Grant { relay, bytes });
             }
-            if !bucket.waiting.is_empty() {
-                let due = now + bucket.pause(key.1);
-                next = Some(next.map_or(due, |next| next.min(due)));
-            }
+            let more = !bucket.waiting.is_empty();
+            bucket.due = more.then(|| now + bucket.pause(key.1));
         }
-        (grants, next)
+        (grants, self.0.values().filter_map(|bucket| bucket.due).min())
     }
+}
 
-    /// Gives a connection what it has waited for, or back if it is over.
-    pub(super) fn give(&mut self, grant: &Grant, share: Option<&mut Share>) {
-        match share {
-            Some(share) => (share.granted, share.waits) = (grant.bytes, false),
-            None => {
-                if let Some(bucket) = self.0.get_mut(&grant.key) {
-                    bucket.level += signed(grant.bytes);
-                }
-            }
-        }
+impl Share {
+    /// The connection gets what it has waited for.
+    pub(super) fn give(&mut self, grant: &Grant) {
+        (self.granted, self.waits) = (grant.bytes, false);
     }
 }
 
@@ -144,7 +146,9 @@ impl Bucket {
         let added = earned(now, self.filled, rate);
         // What is less than a byte counts the next time.
         if added > 0 {
-            self.filled = now;
+            let nanos = u128::from(added.unsigned_abs()) * NANOS / u128::from(rate.max(1));
+            let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            self.filled = (self.filled + time).min(now);
             self.level = self.level.saturating_add(added).min(signed(burst(rate)));
         }
     }
@@ -198,7 +202,7 @@ mod tests {
         for ms in 0..10_000 {
             for grant in rates.release(at(ms)).0 {
                 let share = &mut shares[usize::try_from(grant.relay.0).unwrap()];
-                rates.give(&grant, Some(share));
+                share.give(&grant);
             }
             for (id, share) in shares.iter_mut().enumerate() {
                 if let Ok(bytes) = rates.allowance(at(ms), share, RelayId(id as u64)) {
@@ -221,16 +225,12 @@ mod tests {
         let until = rates.allowance(at(0), &mut first, RelayId(7)).unwrap_err().unwrap();
         assert_eq!(until.since(at(0)).as_millis(), u128::from(MIN_BURST) + 125);
         assert_eq!(rates.allowance(at(1), &mut first, RelayId(7)), Err(None));
-        rates.leave(&first);
+        rates.leave(&first, RelayId(7));
         let mut second = rates.join(at(1), peer(1), 1000);
-        assert!(rates.allowance(at(1), &mut second, RelayId(8)).is_err(), "behind the first one");
+        assert_eq!(rates.allowance(at(1), &mut second, RelayId(8)), Err(None), "it is known when");
         let (grants, next) = rates.release(until);
-        assert_eq!(grants.iter().map(|it| it.relay.0).collect::<Vec<_>>(), [7]);
-        rates.give(&grants[0], None);
-        assert!(next.is_some());
-        let (grants, next) = rates.release(next.unwrap());
-        assert_eq!((grants[0].relay, next), (RelayId(8), None));
-        rates.give(&grants[0], Some(&mut second));
+        assert_eq!((grants[0].relay, grants.len(), next), (RelayId(8), 1, None));
+        second.give(&grants[0]);
         let allowed = rates.allowance(until, &mut second, RelayId(8));
         assert!(allowed.is_ok_and(|bytes| bytes >= MIN_PART), "{allowed:?}");
     }

@@ -241,9 +241,9 @@ impl Relay {
             if left == 0 {
                 return Progress::More;
             }
-            match self.write_pending() {
+            match self.write_pending(left) {
                 Moved::Bytes(bytes) => {
-                    left = left.saturating_sub(bytes);
+                    left -= bytes;
                     let ours = self.greeting.min(bytes);
                     self.greeting -= ours;
                     if let Some(flows) = flows {
@@ -285,11 +285,17 @@ impl Relay {
         }
     }
 
-    fn write_pending(&mut self) -> Moved {
+    /// At most `most` bytes.
+    fn write_pending(&mut self, most: usize) -> Moved {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-        let count = self.pending.len().min(MAX_SLICES);
+        let (mut count, mut room) = (0, most);
         for (slice, piece) in slices.iter_mut().zip(&self.pending) {
-            *slice = IoSlice::new(piece);
+            if room == 0 {
+                break;
+            }
+            let len = piece.len().min(room);
+            *slice = IoSlice::new(&piece[..len]);
+            (count, room) = (count + 1, room - len);
         }
         let moved = self.socket.write(&slices[..count]);
         if let Moved::Bytes(bytes) = moved {

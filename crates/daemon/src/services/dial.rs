@@ -223,7 +223,7 @@ impl Services {
                 dial.socket.reset(&base.core.registry);
                 self.on_led_over(base, RelayId(id.0));
                 if self.onward.has(id) {
-                    return self.on_onward_failed(base, relays, id, &error);
+                    return self.on_onward_failed(id, &error);
                 }
                 let failed = Some(dial.destination);
                 if !self.dial_service(base, dial.association, dial.flow, dial.client, failed) {

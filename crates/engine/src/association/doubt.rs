@@ -9,6 +9,7 @@ use super::restart::{CookieAction, action};
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::Path;
+use crate::path::heartbeat::LEAST_PAUSE;
 use crate::time::Instant;
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
@@ -56,7 +57,8 @@ pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>
 }
 
 fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
-    let mut rto = association.control_rto();
+    // No HEARTBEAT leaves sooner after another one: each question has to be a packet.
+    let mut rto = association.control_rto().max(LEAST_PAUSE);
     let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
     for path in association.paths.iter_mut().filter(usable) {
         path.heartbeat_mut().probe_again(cx.now);

@@ -26,7 +26,7 @@ const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
 const REMEMBERED: usize = 4;
 
 /// Least pause between two HEARTBEATs that something from outside asks for.
-const LEAST_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// HB.interval on a metered path, in intervals of others. With 30 s that stays below the two minutes for which
 /// address translators must keep what they know (RFC 4787 REQ-5).

@@ -101,7 +101,7 @@ fn a_peer_that_ignores_the_question_is_not_harmed() {
     assert_eq!(pair.a.peer_relays(), None);
     pair.a.reset(flow);
     pair.send_a();
-    assert!(pair.to_z.is_empty(), "nothing is said of a flow of which nothing was heard");
+    assert!(pair.to_z.is_empty(), "the peer has not heard of the flow and needs no RESET");
     assert!(pair.a.is_drained());
     pair.flow();
 }

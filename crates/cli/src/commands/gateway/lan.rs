@@ -1,7 +1,7 @@
 //! The rules that lead the connections of a network to this host's door, and the small process that keeps them.
 //!
 //! ```text
-//! gateway (gives up its rights) ── stdin ─▶ lan-rules (root, reads nothing) ── nft, ip ─▶ kernel
+//! gateway (gives up its rights) ── stdin ─▶ lan-rules (root, keeps nothing of what it reads) ── nft, ip ─▶ kernel
 //! ```
 //!
 //! The gateway cannot remove rules when it ends: by then it has no rights, or was killed. So a process that does nothing
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use manypath_net::Signals;
 use manypath_rules::Network;
 use std::fmt::{self, Write as _};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -25,6 +25,8 @@ const MARK: &str = "0x4000000";
 /// The routing table for packets with that bit, and the preference of the rule that leads there.
 const ROUTES: &str = "9899";
 const PREFERENCE: &str = "99";
+/// Copies of that rule that gateways may have left.
+const MOST_RULES: usize = 16;
 
 /// Why there can be no rules.
 #[derive(Debug)]
@@ -117,7 +119,8 @@ pub(crate) fn lan_rules(args: &LanRulesArgs) -> Result<u8, Failure> {
         }
     });
     if place.is_ok() {
-        let _ = io::stdin().read_to_end(&mut Vec::new());
+        // What it says is not kept: it may have been taken over.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         clear().map_err(|error| Failure::new(error.to_string()))?;
     }
     Ok(0)
@@ -128,9 +131,11 @@ fn make(args: &LanRulesArgs) -> Result<(), Error> {
     if args.lan.iter().any(|name| is_filtered_bridge(name)) {
         return rules(How::Redirect);
     }
-    // A kernel may lack it.
-    rules(How::Tproxy).or_else(|_| rules(How::Redirect))?;
-    route()
+    match rules(How::Tproxy) {
+        Ok(()) => route(),
+        // The kernel may lack it.
+        Err(_) => rules(How::Redirect),
+    }
 }
 
 /// Whether the packets of a bridge pass the rules before they are this host's, which loses the socket that TPROXY has
@@ -170,7 +175,11 @@ fn clear() -> Result<(), Error> {
     for family in ["-4", "-6"] {
         let rule = ["rule", "del", "pref", PREFERENCE, "fwmark", &mark(), "lookup", ROUTES];
         // As often as it was made.
-        while ip(family, &rule)? {}
+        for _ in 0..MOST_RULES {
+            if !ip(family, &rule)? {
+                break;
+            }
+        }
         ip(family, &["route", "flush", "table", ROUTES])?;
     }
     Ok(())

@@ -37,15 +37,19 @@ pub(super) fn chain_by_name(stack: &mut Stack, id: DialId, name: HostName, port:
 impl Stack {
     /// Takes what was said to this room as to a launcher.
     pub(crate) fn serve_onward(&mut self) {
-        while let Some(reply) = self.base.core.to_onward.pop_front() {
+        loop {
+            if let Some(id) = self.services.onward.again.pop_front() {
+                super::connect_onward(self, id);
+                continue;
+            }
+            let Some(reply) = self.base.core.to_onward.pop_front() else { return };
             if let Reply::Accepted { id, .. } = reply {
                 on_chained(self, DialId(id));
             } else if let Reply::Direct { id, .. } = reply {
                 on_unchained(self, DialId(id));
             } else if let Reply::Failed { id, errno } = reply {
                 let error = io::Error::from_raw_os_error(errno);
-                let (base, relays) = (&mut self.base, &mut self.relays);
-                self.services.on_onward_failed(base, relays, DialId(id), &error);
+                self.services.on_onward_failed(DialId(id), &error);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Where a relay connects to. What the internet at large reaches is open; everything else is closed unless it is named:
 //! private networks and this host's own, and all that IPv6 can spell of them.
 
+use crate::allow::meanings;
 use manypath_rules::{Network, Ports};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -74,25 +75,6 @@ pub(super) fn is_open(
     port != 0 && meanings(destination.ip()).into_iter().all(open)
 }
 
-/// The addresses that one may lead to: a translator or a tunnel takes an IPv4 address out of some IPv6 ones.
-fn meanings(address: IpAddr) -> Vec<IpAddr> {
-    let address = address.to_canonical();
-    let IpAddr::V6(v6) = address else { return vec![address] };
-    let bits = v6.to_bits();
-    let v4 = |shift: u32| IpAddr::V4(Ipv4Addr::from_bits((bits >> shift) as u32));
-    match v6.segments() {
-        // IPv4-compatible (RFC 4291 section 2.5.5.1), but not :: and ::1, which are what they are.
-        [0, 0, 0, 0, 0, 0, high, _] if high != 0 => vec![v4(0)],
-        // NAT64 (RFC 6052 section 2.1).
-        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => vec![v4(0)],
-        // 6to4 (RFC 3056 section 2).
-        [0x2002, ..] => vec![v4(80)],
-        // ISATAP (RFC 5214 section 6.1) in a network that may be global.
-        [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => vec![address, v4(0)],
-        _ => vec![address],
-    }
-}
-
 /// Whether the internet at large reaches an address (the registries of RFC 6890).
 fn is_global(address: IpAddr) -> bool {
     match address {
@@ -132,9 +114,9 @@ const CLOSED_V4: [([u8; 4], u32); 15] = [
     ([240, 0, 0, 0], 4),
 ];
 
-/// Within 2000::/3: protocol assignments, among them Teredo, documentation, and 6to4, which is taken apart before.
-const CLOSED_V6: [([u16; 2], u32); 4] =
-    [([0x2001, 0], 23), ([0x2001, 0xdb8], 32), ([0x2002, 0], 16), ([0x3fff, 0], 20)];
+/// Within 2000::/3: protocol assignments, among them Teredo, and documentation.
+const CLOSED_V6: [([u16; 2], u32); 3] =
+    [([0x2001, 0], 23), ([0x2001, 0xdb8], 32), ([0x3fff, 0], 20)];
 
 #[cfg(test)]
 mod tests {

@@ -30,11 +30,15 @@ use manypath_flow::{Destination, FlowId, Refusal};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Network, Options};
 use manypath_trust::Fingerprint;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::debug;
 
+/// Names of one peer that wait to be resolved: others have names, too.
+const MAX_NAMES: usize = 32;
+/// Addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
 /// How long what was read of this host's own addresses counts.
 const ADDRESSES_COUNT: Duration = Duration::from_secs(1);
 
@@ -87,6 +91,8 @@ struct Onward {
     untried: Vec<SocketAddr>,
     /// The one that is tried.
     current: Option<SocketAddr>,
+    /// Why the one before it could not be connected to.
+    failed: Option<Refusal>,
     /// No other relay leads there now.
     own_way: bool,
     client: SocketAddr,
@@ -98,6 +104,10 @@ pub(crate) struct OnwardRoom {
     all: BTreeMap<u64, Onward>,
     peers: BTreeMap<PublicKey, Usage>,
     own: Option<(Instant, Vec<Network>)>,
+    /// Connections that are to try their next address.
+    again: VecDeque<DialId>,
+    /// Who has asked for names that are not resolved yet, whatever became of the connections.
+    asking: BTreeMap<u64, PublicKey>,
 }
 
 impl OnwardRoom {
@@ -145,14 +155,18 @@ impl OnwardRoom {
     }
 }
 
-/// This host's addresses, and the networks that they are in.
-fn own_networks_lately(own: &mut Option<(Instant, Vec<Network>)>, now: Instant) -> &[Network] {
+/// This host's addresses, and the networks that they are in; none as long as they could not be read.
+fn own_networks_lately(
+    own: &mut Option<(Instant, Vec<Network>)>,
+    now: Instant,
+) -> Option<&[Network]> {
     let fresh = |(at, _): &(Instant, Vec<Network>)| now.since(*at) < ADDRESSES_COUNT;
-    if !own.as_ref().is_some_and(fresh) {
-        let known = own.take().map(|(_, known)| known).unwrap_or_default();
-        *own = Some((now, own_networks().unwrap_or(known)));
+    if !own.as_ref().is_some_and(fresh)
+        && let Ok(read) = own_networks()
+    {
+        *own = Some((now, read));
     }
-    own.as_ref().map_or(&[], |(_, own)| own)
+    own.as_ref().map(|(_, own)| own.as_slice())
 }
 
 /// A network of a whole family would close everything; its address alone is this host's.
@@ -206,6 +220,7 @@ impl Stack {
             destination,
             untried: Vec::new(),
             current: None,
+            failed: None,
             own_way: false,
             client: SocketAddr::new(client, 0),
         };
@@ -218,7 +233,10 @@ impl Stack {
     pub(crate) fn on_names_found(&mut self) {
         for found in self.base.core.names.take() {
             let id = match found.asker {
-                Asker::Onward(id) => DialId(id),
+                Asker::Onward(id) => {
+                    self.services.onward.asking.remove(&id);
+                    DialId(id)
+                }
                 Asker::Door(id) => {
                     let (base, attempts) = (&mut self.base, &mut self.attempts);
                     self.clients.on_door_name(base, attempts, id, found.addresses);
@@ -232,7 +250,8 @@ impl Stack {
             let Some(one) = self.services.onward.all.get_mut(&id.0) else { continue };
             let port = one.destination.port();
             let found = found.addresses.into_iter().map(|addr| SocketAddr::new(addr, port));
-            one.untried = found.rev().collect();
+            one.untried = found.take(MAX_ADDRESSES).collect();
+            one.untried.reverse();
             if one.untried.is_empty() {
                 let (base, why) = (&mut self.base, Refusal::NoSuchName);
                 self.services.end_onward(base, id, why, "onward_names_unknown");
@@ -256,8 +275,12 @@ fn begin_onward(stack: &mut Stack, id: DialId) {
             chain::chain_by_name(stack, id, name, port);
         }
         Destination::Name(name, _) => {
-            let (base, asker) = (&mut stack.base, Asker::Onward(id.0));
-            if !base.core.names.ask(asker, name.as_str()) {
+            let (base, peer) = (&mut stack.base, one.peer);
+            let asking = &mut stack.services.onward.asking;
+            let has_room = asking.values().filter(|it| **it == peer).count() < MAX_NAMES;
+            if has_room && base.core.names.ask(Asker::Onward(id.0), name.as_str()) {
+                asking.insert(id.0, peer);
+            } else {
                 stack.services.end_onward(base, id, Refusal::Busy, "onward_names_full");
             }
         }
@@ -280,12 +303,18 @@ impl Services {
         loop {
             let one = self.onward.all.get_mut(&id.0)?;
             let Some(address) = one.untried.pop() else {
-                let refusal = Refusal::DestinationClosed;
-                self.end_onward(base, id, refusal, "onward_denied_destination");
+                let (why, counter) = match one.failed {
+                    Some(why) => (why, "onward_dials_failed"),
+                    None => (Refusal::DestinationClosed, "onward_denied_destination"),
+                };
+                self.end_onward(base, id, why, counter);
                 return None;
             };
             let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
-            let own = own_networks_lately(&mut self.onward.own, base.core.now);
+            let Some(own) = own_networks_lately(&mut self.onward.own, base.core.now) else {
+                self.end_onward(base, id, Refusal::Busy, "onward_addresses_unknown");
+                return None;
+            };
             if filter::is_open(address, named, own, loopback) {
                 one.current = Some(address);
                 return Some(address);
@@ -308,30 +337,18 @@ impl Services {
                 self.start_dial(base, id, flow, ends, Options::default(), fd);
                 self.check_dial(base, relays, id);
             }
-            Err(error) => self.on_onward_failed(base, relays, id, &error),
+            Err(error) => self.on_onward_failed(id, &error),
         }
     }
 
     /// An address could not be connected to: the next one is tried, or the error is the answer.
-    pub(super) fn on_onward_failed(
-        &mut self,
-        base: &mut Base,
-        relays: &mut Relays,
-        id: DialId,
-        error: &io::Error,
-    ) {
-        let more = self.onward.all.get(&id.0).is_some_and(|one| !one.untried.is_empty());
-        if more {
-            if let Some(address) = self.next_address(base, id) {
-                self.dial_onward(base, relays, id, address);
-            }
-            return;
-        }
-        let refusal = match dial::errno_of(error) {
+    pub(super) fn on_onward_failed(&mut self, id: DialId, error: &io::Error) {
+        let Some(one) = self.onward.all.get_mut(&id.0) else { return };
+        one.failed = Some(match dial::errno_of(error) {
             Some(errno) => Refusal::Errno(errno),
             None => Refusal::Busy,
-        };
-        self.end_onward(base, id, refusal, "onward_dials_failed");
+        });
+        self.onward.again.push_back(id);
     }
 
     /// A flow beyond this host comes to nothing.

@@ -79,7 +79,7 @@ fn pair(folder: &Path, number: u8) -> (Running, Stack, ControlSocket) {
     (relay, Stack::new(client).unwrap(), launcher)
 }
 
-/// What is said of a connection to a host by its name.
+/// What a launcher hears that asks for a connection to a host by its name.
 fn answer(number: u8, name: &str, port: u16) -> Reply {
     let folder =
         std::env::temp_dir().join(format!("manypath-onward-{}-{number}", std::process::id()));
