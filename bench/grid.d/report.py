@@ -8,6 +8,7 @@ import statistics
 import subprocess
 
 from lab import ROOT
+from own import SAID
 
 RIVALS = ["tcp", "mptcp", "agg"]
 FAMILIES = [*RIVALS, "manypath", "association"]
@@ -62,13 +63,22 @@ class Row:
         return f"{digits(mbps)}" + (f" {kind}" if kind else "") + ("†" if name in self.cut else "")
 
 
+def kind(entry):
+    """Whether a run of manypath was encrypted. Before it could be, runs did not say."""
+    return entry.get("manypath", "plain")
+
+
 class Results:
     """What was measured of these set-ups."""
 
     def __init__(self, entries, setups):
         known = {json.dumps(setup.specs()): setup for setup in setups}
+        kinds = {kind(entry) for entry in entries if entry["rival"] == "manypath"}
+        # Plain runs and encrypted ones are two things: those of the present kind count, if there are any.
+        self.kind = SAID if SAID in kinds else next(iter(kinds), SAID)
+        fits = [entry for entry in entries if entry["rival"] != "manypath" or kind(entry) == self.kind]
         # Of a run that was made again the last one counts.
-        runs = {json.dumps(entry["key"]): entry for entry in entries if json.dumps(entry["paths"]) in known}
+        runs = {json.dumps(entry["key"]): entry for entry in fits if json.dumps(entry["paths"]) in known}
         self.entries = [entry for entry in runs.values() if "error" not in entry]
         self.failures = [entry for entry in runs.values() if "error" in entry]
         groups = {}
@@ -103,7 +113,7 @@ class Results:
             f"the program to its end; runs of each rival: {runs}, of which the median counts. Written by\n"
             f"`bench/grid --report --write` ([how it is measured]({HOW})).\n\n"
             f"* Measured: {rivals}; a dash marks what was not measured.\n"
-            f"* Build of manypath: {', '.join(builds) or 'not measured'}.\n"
+            f"* Build of manypath, {self.kind}: {', '.join(builds) or 'not measured'}.\n"
             f"* Load of the machine meanwhile: {min(loads):.1f} to {max(loads):.1f}, the measurement included.\n"
             "* †: a run was ended at its limit, and counts with what had arrived."
         )
