@@ -106,8 +106,7 @@ pub(crate) fn client_of(base: &Base, id: AssociationId) -> Client {
     }
     let paths = base.core.paths_of(id).into_iter();
     let active = paths.filter(|path| path.state == PathState::Active);
-    let mut addresses: Vec<_> = active.map(|path| remote(&path)).collect();
-    addresses.dedup();
+    let addresses = active.map(|path| remote(&path)).collect();
     let (key, name) = (base.keys.fingerprint_of(id), base.keys.name_of(id));
     Client { addresses, key, name: name.map(str::to_owned) }
 }

@@ -215,7 +215,7 @@ impl Table {
         self.rules.iter().any(names)
     }
 
-    /// Whether some rule is about who the peer of a service is, or limits what one may have.
+    /// Whether some rule is about who the peer of a service is.
     #[must_use]
     pub fn names_clients(&self) -> bool {
         self.names_keys() || self.rules.iter().any(|rule| !rule.source.is_anyone())

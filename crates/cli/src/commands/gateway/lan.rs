@@ -10,15 +10,16 @@
 
 use super::args::LanRulesArgs;
 use crate::failure::Failure;
+use manypath_control::runtime;
 use manypath_net::Signals;
 use manypath_rules::Network;
 use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// The table of rules, and the name of the socket by which a network namespace has one of it.
+/// The table of rules.
 const TABLE: &str = "manypath_lan";
 /// One bit of packets' marks, so that other bits keep their meaning.
 const MARK: &str = "0x4000000";
@@ -160,13 +161,19 @@ pub(super) fn remove() -> Result<(), Error> {
     clear()
 }
 
-/// One gateway in a network namespace. The name is free again when its process is gone, however it ended.
-fn lock() -> Result<UnixListener, Error> {
-    let name = SocketAddr::from_abstract_name(TABLE).map_err(Error::Io)?;
-    UnixListener::bind_addr(&name).map_err(|error| match error.kind() == io::ErrorKind::AddrInUse {
-        true => Error::Busy,
-        false => Error::Io(error),
-    })
+/// One gateway in a network namespace, by a file of which only root knows more than the name. It is free again when its
+/// process is gone, however that ended.
+fn lock() -> Result<File, Error> {
+    let namespace = runtime::network_namespace();
+    let namespace = namespace.map_err(|error| Error::Refused(error.to_string()))?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = options.open(format!("/run/{TABLE}-{namespace}.lock")).map_err(Error::Io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy),
+        Err(TryLockError::Error(error)) => Err(Error::Io(error)),
+    }
 }
 
 /// Removes everything that was made; what is not there need not be removed.
@@ -235,10 +242,13 @@ fn script(interfaces: &[String], clients: &[Network], port: u16, how: How) -> St
             false => writeln!(text, "  {family} saddr != {{ {} }} return", networks.join(", ")),
         };
     }
+    if how == How::Tproxy {
+        // Connections that are here stay here, whatever becomes of routes.
+        let _ = writeln!(text, "  socket transparent 1 meta mark set meta mark or {MARK} accept");
+    }
     let lead = match how {
         How::Tproxy => format!(
-            "socket transparent 1 meta mark set meta mark or {MARK} accept\n  \
-             tcp flags & (fin | syn | rst | ack) == syn tproxy to :{port} meta mark set meta mark or {MARK} accept"
+            "tcp flags & (fin | syn | rst | ack) == syn tproxy to :{port} meta mark set meta mark or {MARK} accept"
         ),
         How::Redirect => format!("tcp dport 1-65535 redirect to :{port}"),
     };

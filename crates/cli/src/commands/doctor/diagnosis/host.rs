@@ -6,7 +6,9 @@ use super::super::findings::{
 use super::cause::{Cause, Weight};
 use super::service::is_near;
 use crate::shell;
+use std::fs::Metadata;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 
 pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
     let mut causes: Vec<Cause> = findings.files.iter().map(file).collect();
@@ -94,8 +96,8 @@ fn file(fault: &FileFault) -> Cause {
             file.display()
         );
         let cause = Cause::new("key-not-kept", Weight::Note, text);
-        // A file that is there has rights that are too wide, in most cases.
-        return match file.exists() {
+        let is_open = |about: Metadata| about.mode() & 0o077 != 0;
+        return match file.metadata().is_ok_and(is_open) {
             true => cause.mend(format!("chmod go= {}", shell::word(&file.display().to_string()))),
             false => cause,
         };
