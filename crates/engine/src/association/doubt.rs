@@ -47,7 +47,7 @@ pub(crate) fn on_cookie(association: &mut Association, cx: &mut Context<'_>, coo
     }
 }
 
-/// Asks again when nothing has come for an RTO, or ends the association.
+/// Asks again when nothing has come for an RTO as measured, or ends the association.
 pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>) {
     match association.security.doubt().filter(|doubt| doubt.until <= cx.now) {
         Some(doubt) if doubt.asked < QUESTIONS => ask(association, cx, doubt.asked + 1),
@@ -58,13 +58,12 @@ pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>
 
 fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
     // No HEARTBEAT leaves sooner after another one: each question has to be a packet.
-    let mut rto = association.control_rto().max(LEAST_PAUSE);
+    let mut rto = LEAST_PAUSE;
     let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
     for path in association.paths.iter_mut().filter(usable) {
         path.heartbeat_mut().probe_again(cx.now);
-        if path.is_active() {
-            rto = rto.max(path.rtt().rto());
-        }
+        // The time that a host took to restart has doubled the RTO again and again.
+        rto = rto.max(path.rtt().first_rto().unwrap_or(path.rtt().rto()));
     }
     association.security.set_doubt(Doubt { asked, until: cx.now + rto });
 }

@@ -88,9 +88,13 @@ impl Rtt {
 
     /// Forgets how often the RTO was doubled: what caused that is known and over.
     pub(crate) fn end_back_off(&mut self, initial: Duration) {
+        self.rto = self.first_rto().unwrap_or(initial.clamp(self.bounds.0, self.bounds.1));
+    }
+
+    /// The retransmission timeout as measured, however often it was doubled since.
+    pub(crate) fn first_rto(&self) -> Option<Duration> {
         let (min, max) = self.bounds;
-        let measured = self.smoothed.map(|smoothed| smoothed + self.variation * 4);
-        self.rto = measured.unwrap_or(initial).clamp(min, max.max(min));
+        self.smoothed.map(|smoothed| (smoothed + self.variation * 4).clamp(min, max.max(min)))
     }
 
     /// The retransmission timeout.

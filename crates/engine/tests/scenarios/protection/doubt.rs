@@ -41,6 +41,20 @@ fn a_peer_that_has_rebooted_and_says_so_is_given_up_soon() {
 }
 
 #[test]
+fn a_reboot_that_takes_long_does_not_make_the_proof_take_long() {
+    let mut it = Protected::new(2);
+    it.pair.cut(1);
+    it.pair.cut(2);
+    it.pair.send(Side::Z, it.z, 0, b"to nobody");
+    it.pair.drive(Duration::from_secs(8));
+    it.forget();
+    it.pair.restore_all();
+    it.pair.inject(Side::A, 1, &packet(Side::A, it.tag_of_peer(), &[abort(true)]));
+    it.pair.drive(Duration::from_secs(4));
+    assert!(it.is_lost(), "{:#?}", it.pair.ladder);
+}
+
+#[test]
 fn a_peer_that_connects_again_is_served_when_the_old_association_is_given_up() {
     let mut it = Protected::new(2);
     it.forget();
