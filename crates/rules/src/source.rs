@@ -2,15 +2,14 @@
 
 use crate::error::RuleError;
 use crate::network::Network;
+use base64ct::{Base64Unpadded, Encoding};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
 
 const PREFIX: &str = "SHA256:";
-/// Characters of the base64 of a SHA-256, without padding.
-const BASE64_LEN: usize = 43;
-/// What each character of base64 stands for is its place here.
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Bytes of a SHA-256.
+const SHA256_LEN: usize = 32;
 
 /// What a rule wants to know of a peer; all match what is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -109,15 +108,9 @@ fn hyphenated(name: &str) -> String {
 
 fn fingerprint(value: &str) -> Result<String, RuleError> {
     let digits = value.strip_prefix(PREFIX).unwrap_or_default();
-    let value_of = |digit: u8| BASE64.iter().position(|known| *known == digit);
-    let read: Option<Vec<usize>> = digits.bytes().map(value_of).collect();
-    // The last of them has two bits that stand for nothing.
-    let is_whole = |all: &Vec<usize>| {
-        all.len() == BASE64_LEN && all.last().is_some_and(|last| last.is_multiple_of(4))
-    };
-    match read.filter(is_whole) {
-        Some(_) => Ok(value.to_owned()),
-        None => Err(RuleError::unknown(
+    match Base64Unpadded::decode(digits, &mut [0; SHA256_LEN]) {
+        Ok(bytes) if bytes.len() == SHA256_LEN => Ok(value.to_owned()),
+        Ok(_) | Err(_) => Err(RuleError::unknown(
             "key",
             value,
             "a fingerprint, SHA256:..., as `manypath key show` prints it",
