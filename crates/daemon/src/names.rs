@@ -2,7 +2,7 @@
 //!
 //! A thread does one name after the other, so there are several. Their queues are bounded: peers may ask for names.
 
-use crate::jobs::{Jobs, Offered, Queue, queue};
+use crate::jobs::{Offered, Queue, worker};
 use mio::Waker;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,27 +73,23 @@ impl Names {
     }
 
     fn begin_thread(&self) -> Option<Queue<Question>> {
-        let (queue, jobs) = queue(MAX_WAITING);
         let (found, waker) = (Arc::clone(&self.found), Arc::clone(&self.waker));
-        let thread = std::thread::Builder::new().name("names".to_owned());
-        thread.spawn(move || resolve(jobs, &found, &waker)).ok()?;
-        Some(queue)
+        let work = move |question| {
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(resolve(question));
+            // A loop that has ended needs no waking.
+            let _ = waker.wake();
+        };
+        worker("names", MAX_WAITING, work).ok()
     }
 }
 
-fn resolve(jobs: Jobs<Question>, found: &Mutex<Vec<Found>>, waker: &Waker) {
-    for Question { asker, name } in jobs {
-        let addresses = (name.as_str(), 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-        let addresses = addresses.unwrap_or_default();
-        let mut known: Vec<IpAddr> = Vec::new();
-        for address in addresses.iter().map(|one| one.ip().to_canonical()) {
-            if !known.contains(&address) {
-                known.push(address);
-            }
+fn resolve(Question { asker, name }: Question) -> Found {
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for one in (name.as_str(), 0).to_socket_addrs().into_iter().flatten() {
+        let address = one.ip().to_canonical();
+        if !addresses.contains(&address) {
+            addresses.push(address);
         }
-        let one = Found { asker, addresses: known };
-        found.lock().unwrap_or_else(PoisonError::into_inner).push(one);
-        // A loop that has ended needs no waking.
-        let _ = waker.wake();
     }
+    Found { asker, addresses }
 }
