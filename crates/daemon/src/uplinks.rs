@@ -15,8 +15,10 @@ use crate::timers::Timer;
 use crate::token::Source;
 use manypath_engine::{AddressChange, AssociationId, Duration, Instant, ReconfigurationOutcome};
 use manypath_net::{Interface, LocalBinding, NetworkWatch};
+use manypath_rules::Network;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -192,10 +194,9 @@ impl Peers {
     /// The networks of the addresses in use, for what is remembered of peers in them.
     pub(crate) fn notice_networks(&mut self, core: &Core) {
         let locals = core.locals.open.iter().map(|local| &local.address);
-        let mut networks: Vec<_> =
-            locals.map(|local| network_of(local.addr.ip(), local.prefix_len)).collect();
-        networks.sort_unstable();
-        networks.dedup();
+        // Of IPv6 no more than a site keeps.
+        let locals = locals.map(|local| (local.addr.ip(), local.prefix_len.min(64)));
+        let networks: BTreeSet<_> = locals.map(|(addr, len)| Network::around(addr, len)).collect();
         let mut hasher = DefaultHasher::new();
         networks.hash(&mut hasher);
         self.set_network(hasher.finish());
@@ -346,13 +347,4 @@ const fn change_name(change: AddressChange) -> &'static str {
         AddressChange::Removed => "gone",
         AddressChange::MadePrimary => "become the preferred one",
     }
-}
-
-/// The bits of an address that it has in common with its network. Of IPv6 no more than a site keeps.
-fn network_of(addr: IpAddr, prefix_len: u8) -> (u128, u8) {
-    let (bits, width) = match addr {
-        IpAddr::V4(addr) => (u128::from(addr.to_bits()) << 96, prefix_len.min(32)),
-        IpAddr::V6(addr) => (addr.to_bits(), prefix_len.min(64)),
-    };
-    (bits & u128::MAX.checked_shl(128 - u32::from(width)).unwrap_or(0), width)
 }

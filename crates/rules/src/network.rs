@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// One address or all addresses of a network. Bits behind the prefix are zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network {
     address: IpAddr,
     prefix: u8,
@@ -34,7 +34,7 @@ impl Network {
             let most = width(address);
             return Err(RuleError::new(format!("prefix /{prefix} of {address}: at most /{most}")));
         }
-        let network = Self { address: masked(address, prefix), prefix };
+        let network = Self::around(address, prefix);
         if network.address != address {
             let host = if prefix == 0 { String::new() } else { format!(", or host {address}") };
             return Err(RuleError::new(format!(
@@ -42,6 +42,13 @@ impl Network {
             )));
         }
         Ok(network)
+    }
+
+    /// The network of `prefix` bits around an address, whatever bits that has behind its prefix.
+    #[must_use]
+    pub fn around(address: IpAddr, prefix: u8) -> Self {
+        let prefix = prefix.min(width(address));
+        Self { address: masked(address, prefix), prefix }
     }
 
     /// Whether the address belongs to it. IPv4-mapped addresses count as IPv4.

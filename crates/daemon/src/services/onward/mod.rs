@@ -32,7 +32,7 @@ use manypath_rules::{Encrypt, Network, Options};
 use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use tracing::debug;
 
 /// Names of one peer that wait to be resolved: others have names, too.
@@ -173,24 +173,10 @@ fn own_networks_lately(
 fn own_networks() -> io::Result<Vec<Network>> {
     let networks = |one: &manypath_net::Interface| {
         let network = Some(one.prefix_len).filter(|prefix| *prefix > 0);
-        let network = network.and_then(|prefix| network_of(one.addr, prefix));
+        let network = network.map(|prefix| Network::around(one.addr, prefix));
         [Some(Network::host(one.addr)), network]
     };
     Ok(manypath_net::interfaces()?.iter().flat_map(networks).flatten().collect())
-}
-
-fn network_of(addr: IpAddr, prefix: u8) -> Option<Network> {
-    let first: IpAddr = match addr {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-            Ipv4Addr::from_bits(v4.to_bits() & mask).into()
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-            std::net::Ipv6Addr::from_bits(v6.to_bits() & mask).into()
-        }
-    };
-    Network::new(first, prefix).ok()
 }
 
 impl Stack {
