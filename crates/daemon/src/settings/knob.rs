@@ -6,16 +6,23 @@ use manypath_engine::{Redundancy, SharedBottleneck};
 use manypath_rules::{Encrypt, StepAside, Via};
 use std::time::Duration;
 
+/// What a setting may be. Its value is a number in any case.
+enum Values {
+    /// Smallest and largest number.
+    Numbers(u64, u64),
+    /// Names of the numbers from 0 on.
+    Words(&'static [&'static str]),
+    /// Texts whose numbers are those of [`Via`].
+    Relays,
+}
+
 /// One setting.
 pub struct Knob {
     /// Its name.
     pub name: &'static str,
     /// What it means, with its unit.
     pub help: &'static str,
-    /// Smallest and largest value.
-    pub bounds: (u64, u64),
-    /// Values by name, from 0, where numbers say nothing.
-    pub words: &'static [&'static str],
+    values: Values,
     get: fn(&StackConfig) -> u64,
     set: fn(&mut StackConfig, u64),
 }
@@ -26,8 +33,7 @@ pub const KNOBS: &[Knob] = &[
         name: "force_bindall",
         help: "1: connections use every path, also those of programs that bind an address; 0: \
                connections of such programs are plain TCP from that address",
-        bounds: (0, 1),
-        words: &[],
+        values: Values::Numbers(0, 1),
         get: |config| u64::from(config.force_bindall),
         set: |config, value| config.force_bindall = value != 0,
     },
@@ -35,8 +41,7 @@ pub const KNOBS: &[Knob] = &[
         name: "step_aside",
         help: "auto: connections to peers reached over a single short path are plain TCP, \
                which is faster there; never: they are carried over SCTP",
-        bounds: (0, 1),
-        words: StepAside::NAMES,
+        values: Values::Words(StepAside::NAMES),
         get: |config| config.step_aside as u64,
         set: |config, value| config.step_aside = step_aside(value),
     },
@@ -45,8 +50,7 @@ pub const KNOBS: &[Knob] = &[
         help: "UDP port below 1024 that proves who may answer for ports below 1024: a server \
                also listens on it, from its start on; a client uses it for services on such \
                ports; 0: none",
-        bounds: (0, 1023),
-        words: &[],
+        values: Values::Numbers(0, 1023),
         get: |config| u64::from(config.privileged_port),
         set: |config, value| config.privileged_port = value as u16,
     },
@@ -54,8 +58,7 @@ pub const KNOBS: &[Knob] = &[
         name: "unproven",
         help: "off: reach services on ports below 1024 over SCTP only if the peer answers on \
                privileged_port; on: also if any user of its host may have answered",
-        bounds: (0, 1),
-        words: &["off", "on"],
+        values: Values::Words(&["off", "on"]),
         get: |config| u64::from(config.unproven),
         set: |config, value| config.unproven = value != 0,
     },
@@ -64,17 +67,15 @@ pub const KNOBS: &[Knob] = &[
         help: "encrypt associations and authenticate peers by their keys: off; opportunistic: \
                with peers that can do it; require: with all peers, and refuse connections that \
                would be plain SCTP or TCP. For new associations",
-        bounds: (0, 2),
-        words: Encrypt::NAMES,
+        values: Values::Words(Encrypt::NAMES),
         get: |config| config.encrypt as u64,
         set: |config, value| config.encrypt = encrypt(value),
     },
     Knob {
-        name: VIA,
+        name: "via",
         help: "relays by which connections to any destination go, the first that answers, as \
                HOST[:PORT],...; off: none",
-        bounds: (0, u64::MAX),
-        words: &[],
+        values: Values::Relays,
         get: |config| config.via.map_or(0, Via::number),
         set: |config, value| config.via = Some(Via::of_number(value)).filter(|via| !via.is_off()),
     },
@@ -82,8 +83,7 @@ pub const KNOBS: &[Knob] = &[
         name: "receive_memory_mib",
         help: "memory for data that programs have not read yet, shared by the windows of all \
                connections, in MiB",
-        bounds: (8, 1_048_576),
-        words: &[],
+        values: Values::Numbers(8, 1_048_576),
         get: |config| config.receive_memory >> 20,
         set: |config, value| config.receive_memory = value << 20,
     },
@@ -92,8 +92,7 @@ pub const KNOBS: &[Knob] = &[
         help: "duplicate data on all paths, so that no loss on one path delays it: off; \
                interactive: connections of that class (`manypath rules`); sparse: also \
                connections with no more than a packet waiting; all: everything",
-        bounds: (0, 3),
-        words: Redundancy::NAMES,
+        values: Values::Words(Redundancy::NAMES),
         get: |config| config.redundancy as u64,
         set: |config, value| config.redundancy = redundancy(value),
     },
@@ -101,8 +100,7 @@ pub const KNOBS: &[Knob] = &[
         name: "shared_bottleneck",
         help: "detect: paths found to share a bottleneck take the share of one connection \
                there; ignore: each path takes one. For new associations",
-        bounds: (0, 1),
-        words: SharedBottleneck::NAMES,
+        values: Values::Words(SharedBottleneck::NAMES),
         get: |config| config.shared_bottleneck as u64,
         set: |config, value| {
             let detects = value == SharedBottleneck::Detect as u64;
@@ -114,40 +112,35 @@ pub const KNOBS: &[Knob] = &[
         name: "init_rtx_max",
         help: "number of INIT retransmissions, with doubled intervals, before the fallback to \
                TCP",
-        bounds: (0, 5),
-        words: &[],
+        values: Values::Numbers(0, 5),
         get: |config| u64::from(config.init_rtx_max),
         set: |config, value| config.init_rtx_max = value as u32,
     },
     Knob {
         name: "path_rtx_max",
         help: "losses in a row after which a path is inactive (Path.Max.Retrans, RFC 9260 8.2)",
-        bounds: (0, 20),
-        words: &[],
+        values: Values::Numbers(0, 20),
         get: |config| u64::from(config.path_rtx_max),
         set: |config, value| config.path_rtx_max = value as u32,
     },
     Knob {
         name: "rto_min_ms",
         help: "minimum retransmission timeout, in milliseconds (RTO.Min)",
-        bounds: (10, 60_000),
-        words: &[],
+        values: Values::Numbers(10, 60_000),
         get: |config| millis(config.rto_min),
         set: |config, value| config.rto_min = Duration::from_millis(value),
     },
     Knob {
         name: "rto_max_ms",
         help: "maximum retransmission timeout, in milliseconds (RTO.Max)",
-        bounds: (100, 240_000),
-        words: &[],
+        values: Values::Numbers(100, 240_000),
         get: |config| millis(config.rto_max),
         set: |config, value| config.rto_max = Duration::from_millis(value),
     },
     Knob {
         name: "fallback_timeout_ms",
         help: "how long a silent peer may delay the fallback to TCP, in milliseconds",
-        bounds: (10, 60_000),
-        words: &[],
+        values: Values::Numbers(10, 60_000),
         get: |config| millis(config.fallback_timeout),
         set: |config, value| config.fallback_timeout = Duration::from_millis(value),
     },
@@ -155,8 +148,7 @@ pub const KNOBS: &[Knob] = &[
         name: "unreachable_patience_s",
         help: "how long connections outlast port unreachable messages from a peer that sends \
                nothing else, in seconds",
-        bounds: (1, 3600),
-        words: &[],
+        values: Values::Numbers(1, 3600),
         get: |config| config.unreachable_patience.as_secs(),
         set: |config, value| config.unreachable_patience = Duration::from_secs(value),
     },
@@ -164,8 +156,7 @@ pub const KNOBS: &[Knob] = &[
         name: "tcp_head_start_ms",
         help: "how long a non-blocking connect waits for SCTP before it also tries TCP, in \
                milliseconds",
-        bounds: (0, 60_000),
-        words: &[],
+        values: Values::Numbers(0, 60_000),
         get: |config| millis(config.tcp_head_start),
         set: |config, value| config.tcp_head_start = Duration::from_millis(value),
     },
@@ -174,16 +165,14 @@ pub const KNOBS: &[Knob] = &[
         help: "on: connect to a host of which nothing is known by TCP, too, at once, and use that \
                unless the host answers over SCTP within another sixth of TCP's round trip, or \
                8 milliseconds; off: wait for SCTP first",
-        bounds: (0, 1),
-        words: &["off", "on"],
+        values: Values::Words(&["off", "on"]),
         get: |config| u64::from(config.tcp_race),
         set: |config, value| config.tcp_race = value != 0,
     },
     Knob {
         name: "negative_cache_s",
         help: "how long to remember that a peer has no manypath, in seconds",
-        bounds: (0, 86_400),
-        words: &[],
+        values: Values::Numbers(0, 86_400),
         get: |config| config.negative_cache.as_secs(),
         set: |config, value| config.negative_cache = Duration::from_secs(value),
     },
@@ -191,8 +180,7 @@ pub const KNOBS: &[Knob] = &[
         name: "peer_cache",
         help: "1: remember what peers and their services support, also across restarts; 0: \
                find out again for every connection",
-        bounds: (0, 1),
-        words: &[],
+        values: Values::Numbers(0, 1),
         get: |config| u64::from(config.peer_cache),
         set: |config, value| config.peer_cache = value != 0,
     },
@@ -200,8 +188,7 @@ pub const KNOBS: &[Knob] = &[
         name: "positive_cache_s",
         help: "how long to remember that a service was reached over SCTP, so that TCP is not \
                tried as well, in seconds",
-        bounds: (0, 31_536_000),
-        words: &[],
+        values: Values::Numbers(0, 31_536_000),
         get: |config| config.positive_cache.as_secs(),
         set: |config, value| config.positive_cache = Duration::from_secs(value),
     },
@@ -209,32 +196,28 @@ pub const KNOBS: &[Knob] = &[
         name: "peer_idle_s",
         help: "how long to keep an association that a peer has set up without connections, in \
                seconds",
-        bounds: (1, 31_536_000),
-        words: &[],
+        values: Values::Numbers(1, 31_536_000),
         get: |config| config.peer_idle_timeout.as_secs(),
         set: |config, value| config.peer_idle_timeout = Duration::from_secs(value),
     },
     Knob {
         name: "datagram_lifetime_ms",
         help: "lifetime of datagrams, unless a rule sets it, in milliseconds",
-        bounds: (1, 60_000),
-        words: &[],
+        values: Values::Numbers(1, 60_000),
         get: |config| millis(config.datagram_lifetime),
         set: |config, value| config.datagram_lifetime = Duration::from_millis(value),
     },
     Knob {
         name: "datagram_idle_s",
         help: "how long to keep an idle flow of datagrams, in seconds",
-        bounds: (1, 86_400),
-        words: &[],
+        values: Values::Numbers(1, 86_400),
         get: |config| config.datagram_idle.as_secs(),
         set: |config, value| config.datagram_idle = Duration::from_secs(value),
     },
     Knob {
         name: "log_level",
         help: "log level of all subsystems without a level of their own",
-        bounds: (0, 4),
-        words: &LEVELS,
+        values: Values::Words(&LEVELS),
         get: |config| config.log.all as u64,
         set: |config, value| config.log.all = level(value),
     },
@@ -282,17 +265,13 @@ pub const KNOBS: &[Knob] = &[
     },
 ];
 
-/// The setting whose values are texts: their numbers are those of [`Via`].
-const VIA: &str = "via";
-
 const LEVELS: [&str; 5] = ["silent", "error", "warn", "info", "verbose"];
 
 /// What the levels of subsystems have in common.
 const OWN_LEVEL: Knob = Knob {
     name: "",
     help: "",
-    bounds: (0, 5),
-    words: &["inherit", "silent", "error", "warn", "info", "verbose"],
+    values: Values::Words(&["inherit", "silent", "error", "warn", "info", "verbose"]),
     get: |_| 0,
     set: |_, _| {},
 };
@@ -320,27 +299,28 @@ impl Knob {
     /// # Errors
     /// What is allowed instead.
     pub fn parse(&self, text: &str) -> Result<u64, String> {
-        if self.name == VIA {
-            return text.parse().map(Via::number).map_err(|why| format!("{VIA}: {why}"));
+        let name = self.name;
+        match self.values {
+            Values::Numbers(least, most) => {
+                let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+                number.ok_or_else(|| format!("{name} = {text}: a number from {least} to {most}"))
+            }
+            Values::Words(words) => {
+                let at = words.iter().position(|word| *word == text).map(|at| at as u64);
+                at.ok_or_else(|| format!("{name} = {text}: one of {}", words.join(", ")))
+            }
+            Values::Relays => text.parse().map(Via::number).map_err(|why| format!("{name}: {why}")),
         }
-        let (least, most) = self.bounds;
-        let word = self.words.iter().position(|word| *word == text).map(|at| at as u64);
-        let number =
-            || text.parse().ok().filter(|n| self.words.is_empty() && (least..=most).contains(n));
-        word.or_else(number).ok_or_else(|| match self.words {
-            [] => format!("{} = {text}: a number from {least} to {most}", self.name),
-            words => format!("{} = {text}: one of {}", self.name, words.join(", ")),
-        })
     }
 
     /// A value as [`Knob::parse`] reads it.
     #[must_use]
     pub fn show(&self, value: u64) -> String {
-        if self.name == VIA {
-            return Via::of_number(value).to_string();
+        match self.values {
+            Values::Numbers(..) => value.to_string(),
+            Values::Words(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
+            Values::Relays => Via::of_number(value).to_string(),
         }
-        let word = usize::try_from(value).ok().and_then(|at| self.words.get(at));
-        word.map_or_else(|| value.to_string(), |word| (*word).to_owned())
     }
 }
 
@@ -389,8 +369,12 @@ mod tests {
     #[test]
     fn every_knob_shows_what_it_reads_and_keeps_what_it_is_given() {
         let mut config = StackConfig::default();
-        for knob in KNOBS.iter().filter(|knob| knob.name != VIA) {
-            let (least, most) = knob.bounds;
+        for knob in KNOBS {
+            let (least, most) = match knob.values {
+                Values::Numbers(least, most) => (least, most),
+                Values::Words(words) => (0, words.len() as u64 - 1),
+                Values::Relays => continue,
+            };
             for value in [least, most] {
                 assert_eq!(knob.parse(&knob.show(value)), Ok(value), "{}", knob.name);
                 knob.set(&mut config, value);
@@ -403,7 +387,7 @@ mod tests {
 
     #[test]
     fn relays_are_a_setting_whose_values_are_texts() {
-        let (knob, mut config) = (Knob::by_name(VIA).unwrap(), StackConfig::default());
+        let (knob, mut config) = (Knob::by_name("via").unwrap(), StackConfig::default());
         for text in ["relay.example,192.0.2.1:443", "off"] {
             knob.set(&mut config, knob.parse(text).unwrap());
             assert_eq!(knob.show(knob.get(&config)), text);
