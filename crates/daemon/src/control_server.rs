@@ -1,6 +1,6 @@
 //! The stack's end of the control connections.
 
-use crate::attempt::{AttemptId, Client, Lookup, Open};
+use crate::attempt::{AttemptId, Client, Control, Lookup, Open};
 use crate::base::protection;
 use crate::config::StackConfig;
 use crate::core::Core;
@@ -8,7 +8,7 @@ use crate::datagrams::Program;
 use crate::doors::DoorNews;
 use crate::keeper::Keeper;
 use crate::log;
-use crate::services::{ListenerId, ONWARD};
+use crate::services::ListenerId;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -25,8 +25,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use tracing::warn;
 
-/// The control connection that the doors of this very stack stand for.
-pub(crate) const DOORS: u64 = 0;
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
 pub(crate) const SOCKET_MODE: u32 = 0o600;
 /// Requests taken from one connection before others have their turn.
@@ -168,7 +166,8 @@ impl ControlServer {
     }
 
     /// Whether a redirector is at the other end of this control connection.
-    pub(crate) fn is_redirector(&self, control: u64) -> bool {
+    pub(crate) fn is_redirector(&self, control: impl Into<Control>) -> bool {
+        let Control::Line(control) = control.into() else { return false };
         let role = self.connections.get(&control).and_then(|connection| connection.role);
         role == Some(Role::Redirector)
     }
@@ -199,9 +198,6 @@ impl ControlServer {
 
     /// Queues a reply; it goes out as soon as the caller reads. One that has gone is dropped by the loop.
     pub(crate) fn reply(&mut self, control: u64, reply: Reply, fd: Option<OwnedFd>) {
-        if control == DOORS {
-            return self.to_doors.push_back(DoorNews::Reply(reply));
-        }
         if let Some(connection) = self.connections.get_mut(&control) {
             connection.waiting.push_back((reply, fd));
             self.flush(control);
@@ -267,6 +263,7 @@ impl ControlServer {
 
     /// The connects that were asked for on a connection and are known yet.
     pub(crate) fn attempts_of(&self, control: u64) -> Vec<(Client, AttemptId)> {
+        let control = control.into();
         let all = Client { control, id: 0 }..=Client { control, id: u64::MAX };
         self.attempts.range(all).map(|(client, attempt)| (*client, *attempt)).collect()
     }
@@ -352,11 +349,12 @@ impl Core {
         }
     }
 
-    pub(crate) fn reply(&mut self, control: u64, reply: Reply) {
-        if control == ONWARD {
-            return self.to_onward.push_back(reply);
+    pub(crate) fn reply(&mut self, to: impl Into<Control>, reply: Reply) {
+        match to.into() {
+            Control::Line(control) => self.control.reply(control, reply, None),
+            Control::Doors => self.control.tell_doors(DoorNews::Reply(reply)),
+            Control::Onward => self.to_onward.push_back(reply),
         }
-        self.control.reply(control, reply, None);
     }
 }
 
@@ -396,7 +394,7 @@ impl Stack {
             self.base.core.count("control_protocol_errors");
             return self.drop_control(id);
         }
-        let (base, client) = (&mut self.base, |open| Client { control: id, id: open });
+        let (base, client) = (&mut self.base, |open| Client { control: id.into(), id: open });
         let listener = |number| ListenerId { control: id, id: number };
         match request {
             Request::Hello { version, role } => self.on_hello(id, version, role),

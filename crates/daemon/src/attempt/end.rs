@@ -1,10 +1,9 @@
 //! The end of an attempt: a relay, a failure, or nobody waits any more.
 
-use super::{Attempt, AttemptId, Client, Sctp, Tcp};
+use super::{Attempt, AttemptId, Client, Control, Sctp, Tcp};
 use crate::association::RelayId;
 use crate::attempt::Attempts;
 use crate::base::Base;
-use crate::control_server::DOORS;
 use crate::log;
 use crate::relays::Relay;
 use crate::relays::TcpRelay;
@@ -75,8 +74,9 @@ impl Stack {
     /// A launcher hands over sockets of this host; a client of a door may be on another one.
     fn near(&self, client: Client, fd: OwnedFd, token: Token) -> io::Result<Socket> {
         let registry = &self.base.core.registry;
-        let remote =
-            (client.control == DOORS).then(|| SockRef::from(&fd).peer_addr()).transpose()?;
+        let remote = (client.control == Control::Doors)
+            .then(|| SockRef::from(&fd).peer_addr())
+            .transpose()?;
         match remote.and_then(|remote| remote.as_socket()) {
             Some(remote) => Socket::towards(remote, fd, registry, token),
             None => Socket::new(fd, registry, token),

@@ -45,10 +45,27 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct AttemptId(pub(crate) u64);
 
-/// Who asked: a control connection and its name for the connect.
+/// Who asks for connections, and is told what becomes of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Control {
+    /// The launcher at this control connection.
+    Line(u64),
+    /// The doors of this stack.
+    Doors,
+    /// The relay of this stack, for flows that another one carries on.
+    Onward,
+}
+
+impl From<u64> for Control {
+    fn from(line: u64) -> Self {
+        Self::Line(line)
+    }
+}
+
+/// Who asked, and its name for the connect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Client {
-    pub(crate) control: u64,
+    pub(crate) control: Control,
     pub(crate) id: u64,
 }
 

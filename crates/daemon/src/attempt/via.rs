@@ -10,7 +10,7 @@
 //! A relay of an earlier version never answers whether it is one, so it has a moment to do so. That a host is no relay is
 //! remembered here and not with the peers: connections to its own services are carried all the same.
 
-use super::{Attempt, AttemptId, Client, Open, Sctp};
+use super::{Attempt, AttemptId, Client, Control, Open, Sctp};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
 use crate::base::Base;
@@ -19,7 +19,6 @@ use crate::log;
 use crate::names::Asker;
 use crate::parameters;
 use crate::privileged::Acceptor;
-use crate::services::ONWARD;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -343,7 +342,7 @@ impl Core {
     /// What is demanded of a connection's encryption. That a relay takes encrypted associations alone says nothing of
     /// the destinations of its peers: to most of them it connects by plain TCP.
     pub(super) fn encrypt_demanded(&self, client: Client, options: &Options) -> Encrypt {
-        match client.control == ONWARD {
+        match client.control == Control::Onward {
             true => options.encrypt.unwrap_or_default(),
             false => self.encrypt_for(options),
         }

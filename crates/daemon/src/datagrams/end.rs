@@ -81,7 +81,8 @@ impl Datagrams {
     pub(crate) fn end_of(&mut self, base: &mut Base, scratch: &mut [u8], control: u64) {
         self.end_line(base, scratch, control);
         let clients = self.clients.keys();
-        let gone: Vec<Client> = clients.filter(|one| one.control == control).copied().collect();
+        let gone: Vec<Client> =
+            clients.filter(|one| one.control == control.into()).copied().collect();
         gone.into_iter().for_each(|client| self.cancel(base, client));
     }
 

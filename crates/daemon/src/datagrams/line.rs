@@ -74,7 +74,7 @@ impl Datagrams {
 
     fn on_taken(&mut self, base: &mut Base, control: u64, message: &[u8]) {
         let Some((id, payload)) = message.split_first_chunk() else { return };
-        let client = Client { control, id: u64::from_le_bytes(*id) };
+        let client = Client { control: control.into(), id: u64::from_le_bytes(*id) };
         match self.clients.get(&client).copied() {
             Some(id) if self.relays.contains_key(&id) => self.forward_taken(base, id, payload),
             Some(id) => self.keep_early(base, id, payload),

@@ -2,9 +2,8 @@
 
 use super::talk::{Fault, MAX_HEAD, Step, Talk, Target, TargetHost};
 use super::{DoorRoom, Users, may_reach};
-use crate::attempt::{Attempts, Client, Open};
+use crate::attempt::{Attempts, Client, Control, Open};
 use crate::base::Base;
-use crate::control_server::DOORS;
 use crate::log;
 use crate::names::Asker;
 use crate::timers::Timer;
@@ -184,7 +183,7 @@ impl DoorRoom {
         client.stage = Stage::Opening;
         let destination = SocketAddr::from(([0; 4], client.port));
         let open = Open { destination, source: None, blocking: false, waiting: true };
-        attempts.on_open_named(base, Client { control: DOORS, id }, open, name);
+        attempts.on_open_named(base, Client { control: Control::Doors, id }, open, name);
     }
 
     /// The name is looked up here: no relay does it, or none can be used.
@@ -229,7 +228,7 @@ impl DoorRoom {
         }
         // The client cannot be sent elsewhere: whatever becomes of it is relayed.
         let open = Open { destination, source: None, blocking: false, waiting: true };
-        attempts.on_open(base, Client { control: DOORS, id }, open);
+        attempts.on_open(base, Client { control: Control::Doors, id }, open);
     }
 
     pub(super) fn on_failed(
@@ -324,7 +323,9 @@ impl DoorRoom {
                 self.drop_client(base, attempts, id);
             }
             Stage::Opening if due => {
-                if let Some(attempt) = base.core.control.attempt(Client { control: DOORS, id }) {
+                if let Some(attempt) =
+                    base.core.control.attempt(Client { control: Control::Doors, id })
+                {
                     attempts.cancel(base, attempt);
                 }
                 self.fail(base, attempts, id, Fault::Errno(libc::ETIMEDOUT));
@@ -336,7 +337,7 @@ impl DoorRoom {
 
     fn drop_client(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
         let Some(client) = self.talking.remove(&id) else { return };
-        if let Some(attempt) = base.core.control.attempt(Client { control: DOORS, id }) {
+        if let Some(attempt) = base.core.control.attempt(Client { control: Control::Doors, id }) {
             attempts.cancel(base, attempt);
         }
         client.reset(&base.core.registry);

@@ -20,9 +20,8 @@ pub use users::Users;
 
 use crate::allow::meanings;
 use crate::association::RelayId;
-use crate::attempt::{Attempts, Client};
+use crate::attempt::{Attempts, Client, Control};
 use crate::base::Base;
-use crate::control_server::DOORS;
 use crate::core::Core;
 use crate::log;
 use crate::relays::{Carrier, Relays};
@@ -231,7 +230,7 @@ impl DoorRoom {
     /// What each host has had.
     fn host_statuses(&self, core: &Core, relays: &Relays) -> Vec<DoorHostStatus> {
         let moved = |id: u64| {
-            let relay = core.control.attempt(Client { control: DOORS, id })?;
+            let relay = core.control.attempt(Client { control: Control::Doors, id })?;
             relays.bytes_of(RelayId(relay.0))
         };
         let open = self.carried.iter().map(|(id, host)| (*host, moved(*id).unwrap_or_default()));
@@ -289,7 +288,7 @@ impl Stack {
                 }
                 DoorNews::Reply(Reply::Accepted { id, local, .. }) => {
                     if let Some(fd) = doors.on_accepted(base, attempts, id, local) {
-                        self.on_attach(Client { control: DOORS, id }, fd);
+                        self.on_attach(Client { control: Control::Doors, id }, fd);
                     }
                 }
                 DoorNews::Reply(_) => {}

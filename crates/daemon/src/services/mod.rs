@@ -9,14 +9,13 @@ mod waiting;
 
 pub(crate) use dial::{Dial, Incoming, connect};
 pub(crate) use listeners::{ListenerId, kernel_table};
-pub(crate) use onward::{ONWARD, OnwardRoom};
+pub(crate) use onward::OnwardRoom;
 pub use onward::{RelayConfig, RelayTo, RelayToError};
 
 use crate::allow::Denied;
 use crate::association::{DialId, RelayId};
-use crate::attempt::AttemptId;
+use crate::attempt::{AttemptId, Control};
 use crate::base::Base;
-use crate::control_server::DOORS;
 use crate::doors::DoorNews;
 use crate::parameters;
 use crate::relays::{Moved, Relays};
@@ -55,12 +54,15 @@ impl Services {
     /// A connection has ended: its launcher may ask what it has moved.
     pub(crate) fn note_traffic(&self, base: &mut Base, id: RelayId, moved: &Moved) {
         let client = base.core.control.client_of(AttemptId(id.0));
-        if let Some(client) = client.filter(|client| client.control == DOORS) {
-            let news = DoorNews::Moved(client.id, moved.carrier, (moved.sent, moved.got));
-            return base.core.control.tell_doors(news);
-        }
-        let launcher =
-            client.map(|client| client.control).or_else(|| self.listeners.launcher_of(id.0));
+        let launcher = match client.map(|client| (client.control, client.id)) {
+            Some((Control::Doors, id)) => {
+                let news = DoorNews::Moved(id, moved.carrier, (moved.sent, moved.got));
+                return base.core.control.tell_doors(news);
+            }
+            Some((Control::Line(launcher), _)) => Some(launcher),
+            Some((Control::Onward, _)) => None,
+            None => self.listeners.launcher_of(id.0),
+        };
         if let Some(traffic) = launcher.and_then(|id| base.core.control.traffic_mut(id)) {
             moved.add_to(traffic);
         }
@@ -89,7 +91,11 @@ impl Services {
             return base.core.driver.endpoint_mut().listen(Vec::new());
         }
         let parameters = parameters::of_direct(&base.core.config, base.core.config.profile);
-        let rules = if base.core.config.door { Vec::new() } else { base.core.rules.direct_ports() };
+        let rules = if base.core.config.door {
+            Vec::new()
+        } else {
+            base.core.rules.direct_ports()
+        };
         let ports = rules.into_iter().chain(self.listener_ports(base));
         let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
         base.core.driver.endpoint_mut().listen(listeners);

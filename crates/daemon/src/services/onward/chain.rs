@@ -3,7 +3,7 @@
 //! resets alike.
 
 use crate::association::{DialId, RelayId};
-use crate::attempt::{Client, Open};
+use crate::attempt::{Client, Control, Open};
 use crate::relays::{Carrier, Ends, Relay};
 use crate::socket::Socket;
 use crate::stack::Stack;
@@ -13,11 +13,8 @@ use manypath_flow::{HostName, Refusal};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
-/// The control connection that this room stands for.
-pub(crate) const ONWARD: u64 = u64::MAX;
-
 const fn client(id: DialId) -> Client {
-    Client { control: ONWARD, id: id.0 }
+    Client { control: Control::Onward, id: id.0 }
 }
 
 /// Asks for a connection to `address` by another relay.

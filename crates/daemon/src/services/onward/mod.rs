@@ -12,7 +12,6 @@
 mod chain;
 mod filter;
 
-pub(crate) use chain::ONWARD;
 pub use filter::{RelayTo, RelayToError};
 
 use crate::association::{DialId, FlowUse, RelayId};
