@@ -1,7 +1,6 @@
 //! A stack of root gives up the rights of root.
 
 use crate::config::{Encapsulation, StackConfig};
-use crate::doors::DoorRoom;
 use crate::keeper::Keeper;
 use crate::log;
 use crate::stack::Stack;
@@ -52,7 +51,7 @@ impl Stack {
     /// The kernel's tables of sockets, and what says who knows the names of hosts, if it has to look some up.
     fn readable(&self) -> Vec<PathBuf> {
         let mut readable = vec![PathBuf::from(TABLES)];
-        let has_proxies = self.clients.doors.as_ref().is_some_and(DoorRoom::has_proxies);
+        let has_proxies = self.clients.doors.has_proxies();
         if has_proxies || self.base.core.resolves_names() {
             // Folders: a file that is replaced when the network changes must be found again.
             readable.push(PathBuf::from(NAMES));

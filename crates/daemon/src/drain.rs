@@ -5,7 +5,6 @@
 //!                      └── no progress, or told twice ──▶ everything is reset
 //! ```
 
-use crate::doors::DoorRoom;
 use crate::log;
 use crate::relays::RelayEnd;
 use crate::stack::Stack;
@@ -130,9 +129,7 @@ impl Stack {
         let (last_progress, mark) = (self.base.core.now, self.relays.progress_mark(&self.base));
         self.base.core.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
         self.base.core.timers.set(self.base.core.now, Timer::Drain);
-        if let Some(doors) = &mut self.clients.doors {
-            doors.close();
-        }
+        self.clients.doors.close();
         if cause != Cause::Succeeded {
             self.tell_stopping();
         }
@@ -187,7 +184,7 @@ impl Stack {
     fn is_drained(&mut self) -> bool {
         let idle = self.attempts.is_empty()
             && self.clients.callers.len() == 0
-            && self.clients.doors.as_ref().is_none_or(DoorRoom::is_empty)
+            && self.clients.doors.is_empty()
             && self.relays.ids().is_empty()
             && self.datagrams.is_empty()
             && self
@@ -221,9 +218,7 @@ impl Stack {
     /// Resets what is left, on both sides.
     pub(crate) fn end(&mut self) {
         self.clients.callers.end_callers(&mut self.base);
-        if let Some(doors) = &mut self.clients.doors {
-            doors.end(&self.base);
-        }
+        self.clients.doors.end(&self.base);
         for relay in self.relays.ids() {
             self.relays.reset(&mut self.base, &mut self.services, relay, RelayEnd::StackEnds);
         }

@@ -95,7 +95,7 @@ pub struct Stack {
 pub(crate) struct Clients {
     /// TCP clients of a gateway to SCTP.
     pub(crate) callers: Callers,
-    pub(crate) doors: Option<DoorRoom>,
+    pub(crate) doors: DoorRoom,
 }
 
 /// Ends a running stack from another thread.
@@ -344,9 +344,9 @@ impl Stack {
             Source::ControlListener | Source::Door => base.core.accept_control(),
             Source::Clients(_) => self.clients.callers.accept_callers(base, &self.relays),
             Source::Caller(id) => self.clients.callers.on_caller_event(base, RelayId(id), event),
-            Source::DoorListener(_) => self.clients.accept_at_doors(base, &mut self.attempts),
+            Source::DoorListener(_) => self.clients.doors.accept(base, &mut self.attempts),
             Source::DoorClient(id) => {
-                self.clients.on_door_client(base, &mut self.attempts, id, event)
+                self.clients.doors.on_client_event(base, &mut self.attempts, id, event)
             }
             Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
             Source::Line(control) => self.datagrams.on_line(control),

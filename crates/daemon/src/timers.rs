@@ -135,8 +135,10 @@ impl Stack {
             Timer::Delayed => self.services.give_up_delayed(base),
             Timer::AcceptControl => base.core.accept_control(),
             Timer::Callers => self.clients.callers.accept_callers(base, &self.relays),
-            Timer::DoorListeners => self.clients.accept_at_doors(base, &mut self.attempts),
-            Timer::DoorClient(id) => self.clients.on_door_timer(base, &mut self.attempts, id),
+            Timer::DoorListeners => self.clients.doors.accept(base, &mut self.attempts),
+            Timer::DoorClient(id) => {
+                self.clients.doors.on_client_timer(base, &mut self.attempts, id)
+            }
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),

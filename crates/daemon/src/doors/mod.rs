@@ -25,7 +25,7 @@ use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::relays::{Carrier, Relays};
-use crate::stack::{Clients, Stack};
+use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
 use client::DoorClient;
@@ -35,21 +35,15 @@ use manypath_control::status::DoorHostStatus;
 use manypath_engine::Duration;
 use manypath_rules::Network;
 use mio::Interest;
-use mio::event::Event;
 use mio::net::TcpListener;
-use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use tracing::{debug, warn};
+use tracing::warn;
 
-/// Clients taken in before others have their turn.
-const ACCEPTS_PER_TURN: usize = 64;
-/// After what pause clients are taken in again when there was no descriptor for one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a client of a proxy may take to say where it wants to go.
 const TALK_TIME: Duration = Duration::from_secs(10);
 
@@ -79,8 +73,8 @@ impl fmt::Display for Doors {
     }
 }
 
-/// The doors at work.
-#[derive(Debug)]
+/// The doors at work; there may be none.
+#[derive(Debug, Default)]
 pub(crate) struct DoorRoom {
     clients: Vec<Network>,
     users: Option<Arc<Users>>,
@@ -101,9 +95,8 @@ struct Door {
 }
 
 impl DoorRoom {
-    /// Begins to listen; none when there are no doors.
-    fn begin(doors: Option<Doors>, core: &Core) -> io::Result<Option<Self>> {
-        let Some(doors) = doors else { return Ok(None) };
+    /// Begins to listen.
+    fn begin(doors: Doors, core: &Core) -> io::Result<Self> {
         let label = doors.to_string();
         let proxies = doors.proxies.into_iter().map(|one| (one, true));
         let lans = doors.lans.into_iter().map(|(_, one)| (one, false));
@@ -116,16 +109,14 @@ impl DoorRoom {
             all.push(Door { listener, is_proxy });
         }
         tracing::info!(target: log::STACK, "carrying connections of {label}");
-        Ok(Some(Self {
+        Ok(Self {
             clients: doors.clients,
             users: doors.users.map(Arc::new),
             max_clients: doors.max_clients,
             doors: all,
-            talking: BTreeMap::new(),
-            carried: BTreeMap::new(),
-            hosts: Hosts::default(),
             label,
-        }))
+            ..Self::default()
+        })
     }
 
     /// Whether clients may name hosts.
@@ -144,26 +135,12 @@ impl DoorRoom {
     }
 
     /// Takes in clients, so many in one turn.
-    fn accept(&mut self, base: &mut Base, attempts: &mut Attempts) {
-        for _ in 0..ACCEPTS_PER_TURN {
-            let accepted = |door: &Door| (door.listener.accept(), door.is_proxy);
-            let is_one = |(one, _): &(io::Result<_>, bool)| !matches!(one, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-            match self.doors.iter().map(accepted).find(is_one) {
-                None => return,
-                Some((Ok((stream, peer)), is_proxy)) => {
-                    let peer = crate::allow::canonical(peer);
-                    self.on_client(base, attempts, TcpStream::from(stream).into(), peer, is_proxy);
-                }
-                // Who has gone meanwhile is no reason to stop.
-                Some((Err(error), _)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Some((Err(error), _)) => {
-                    base.core.count("door_clients_not_taken_in");
-                    warn!(target: log::CONNECTION, "cannot accept a client yet: {error}");
-                    return base.core.after(ACCEPT_PAUSE, Timer::DoorListeners);
-                }
-            }
+    pub(crate) fn accept(&mut self, base: &mut Base, attempts: &mut Attempts) {
+        let listeners = self.doors.iter().map(|door| (&door.listener, door.is_proxy));
+        let (timer, delayed) = (Timer::DoorListeners, "door_clients_not_taken_in");
+        for (fd, peer, is_proxy) in base.core.accept_clients(listeners, timer, delayed) {
+            self.on_client(base, attempts, fd, peer, is_proxy);
         }
-        base.core.in_next_turn(Timer::DoorListeners);
     }
 
     fn on_client(
@@ -185,16 +162,12 @@ impl DoorRoom {
         } else {
             None
         };
-        if let Some(counter) = refused {
+        if let Some(reason) = refused {
             // Strangers must not fill the table of hosts.
             if welcome {
                 self.hosts.of(host).refused += 1;
             }
-            base.core.count(counter);
-            debug!(target: log::CONNECTION, "client {peer}: {counter}");
-            // Closing it is a reset then.
-            let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
-            return;
+            return base.core.refuse_client(&fd, peer, reason);
         }
         let id = base.core.next_id();
         let users = self.users.clone();
@@ -277,7 +250,7 @@ impl Stack {
         let mut any = false;
         while let Some(news) = self.base.core.control.next_door_news() {
             any = true;
-            let Some(doors) = &mut self.clients.doors else { continue };
+            let doors = &mut self.clients.doors;
             let (base, attempts) = (&mut self.base, &mut self.attempts);
             match news {
                 DoorNews::Moved(id, carrier, bytes) => doors.on_moved(id, carrier, bytes),
@@ -299,65 +272,23 @@ impl Stack {
 
     /// Begins to take clients in.
     pub(crate) fn begin_doors(&mut self) -> io::Result<()> {
-        let doors = self.base.core.config.doors.take();
-        self.clients.doors = DoorRoom::begin(doors, &self.base.core)?;
+        if let Some(doors) = self.base.core.config.doors.take() {
+            self.clients.doors = DoorRoom::begin(doors, &self.base.core)?;
+        }
         Ok(())
     }
 
     /// What peers reach here, or what comes in at the doors; for people.
     pub(crate) fn served(&self) -> Vec<String> {
-        match &self.clients.doors {
-            Some(doors) => vec![doors.label.clone()],
-            None => self.base.core.open_services(),
+        match self.clients.doors.label.as_str() {
+            "" => self.base.core.open_services(),
+            label => vec![label.to_owned()],
         }
     }
 
     /// What each host behind the doors has had.
     pub(crate) fn door_hosts(&self) -> Vec<DoorHostStatus> {
-        let doors = self.clients.doors.as_ref();
-        doors.map_or_else(Vec::new, |doors| doors.host_statuses(&self.base.core, &self.relays))
-    }
-}
-
-impl Clients {
-    /// A client of a door has said something, or is gone.
-    pub(crate) fn on_door_client(
-        &mut self,
-        base: &mut Base,
-        attempts: &mut Attempts,
-        id: u64,
-        event: &Event,
-    ) {
-        if let Some(doors) = &mut self.doors {
-            doors.on_client_event(base, attempts, id, event);
-        }
-    }
-
-    /// The name of a client's destination has been looked up.
-    pub(crate) fn on_door_name(
-        &mut self,
-        base: &mut Base,
-        attempts: &mut Attempts,
-        id: u64,
-        addresses: Vec<IpAddr>,
-    ) {
-        if let Some(doors) = &mut self.doors {
-            doors.on_addresses(base, attempts, id, addresses);
-        }
-    }
-
-    /// A client of a door has had its time.
-    pub(crate) fn on_door_timer(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
-        if let Some(doors) = &mut self.doors {
-            doors.on_client_timer(base, attempts, id);
-        }
-    }
-
-    /// Clients wait at the doors, perhaps.
-    pub(crate) fn accept_at_doors(&mut self, base: &mut Base, attempts: &mut Attempts) {
-        if let Some(doors) = &mut self.doors {
-            doors.accept(base, attempts);
-        }
+        self.clients.doors.host_statuses(&self.base.core, &self.relays)
     }
 }
 

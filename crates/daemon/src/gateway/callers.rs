@@ -13,22 +13,16 @@ use crate::socket::Socket;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, Duration};
+use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Interest, Registry};
-use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use tracing::{debug, warn};
-
-/// Clients taken in before others have their turn.
-const ACCEPTS_PER_TURN: usize = 64;
-/// After what pause clients are taken in again when there was no descriptor for one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Who waits for an association.
 #[derive(Debug)]
@@ -71,14 +65,6 @@ impl Callers {
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
-
-    fn accept(&self) -> Option<io::Result<(OwnedFd, SocketAddr)>> {
-        let all = self.listeners.iter().map(TcpListener::accept);
-        let mut some = all
-            .filter(|one| !matches!(one, Err(error) if error.kind() == io::ErrorKind::WouldBlock));
-        let one = some.next()?;
-        Some(one.map(|(stream, client)| (TcpStream::from(stream).into(), client)))
-    }
 }
 
 /// A host without IPv6 has no [::].
@@ -99,24 +85,14 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 impl Callers {
     /// Takes in TCP clients, so many in one turn.
     pub(crate) fn accept_callers(&mut self, base: &mut Base, relays: &Relays) {
-        for _ in 0..ACCEPTS_PER_TURN {
-            match self.accept() {
-                None => return,
-                Some(Ok((fd, client))) => self.on_caller(base, relays, fd, client),
-                // Who has gone meanwhile is no reason to stop.
-                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Some(Err(error)) => {
-                    base.core.count("clients_not_taken_in");
-                    warn!(target: log::CONNECTION, "cannot accept a TCP client yet: {error}");
-                    return base.core.after(ACCEPT_PAUSE, Timer::Callers);
-                }
-            }
+        let listeners = self.listeners.iter().map(|one| (one, ()));
+        let clients = base.core.accept_clients(listeners, Timer::Callers, "clients_not_taken_in");
+        for (fd, client, ()) in clients {
+            self.on_caller(base, relays, fd, client);
         }
-        base.core.in_next_turn(Timer::Callers);
     }
 
     fn on_caller(&mut self, base: &mut Base, relays: &Relays, fd: OwnedFd, client: SocketAddr) {
-        let client = crate::allow::canonical(client);
         let limit = base.core.config.gateway.as_ref().map_or(0, |gateway| gateway.max_clients);
         let refused = if !base.core.phase.takes_work() {
             Some("clients_refused_ending")
@@ -125,12 +101,8 @@ impl Callers {
         } else {
             None
         };
-        if let Some(counter) = refused {
-            base.core.count(counter);
-            debug!(target: log::CONNECTION, "TCP client {client}: {counter}");
-            // Closing it is a reset then.
-            let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
-            return;
+        if let Some(reason) = refused {
+            return base.core.refuse_client(&fd, client, reason);
         }
         let id = RelayId(base.core.next_id());
         match Socket::towards(client, fd, &base.core.registry, Source::Caller(id.0).token()) {

@@ -224,7 +224,7 @@ impl Stack {
                 }
                 Asker::Door(id) => {
                     let (base, attempts) = (&mut self.base, &mut self.attempts);
-                    self.clients.on_door_name(base, attempts, id, found.addresses);
+                    self.clients.doors.on_addresses(base, attempts, id, found.addresses);
                     continue;
                 }
                 Asker::Relay(host) => {
