@@ -120,7 +120,7 @@ pub struct StackConfig {
     pub accept: bool,
     /// Serve listeners of programs under `manypath run` and nothing else, from the first one that
     /// the rules open until the last launcher has gone.
-    pub door: bool,
+    pub listeners_only: bool,
     /// What peers may reach through this host; nothing else is ever dialled.
     pub allow: Vec<Allow>,
     /// Join SCTP programs with TCP programs, and do nothing else.
@@ -264,7 +264,7 @@ impl Default for StackConfig {
             privileged_port: DEFAULT_PRIVILEGED_PORT,
             unproven: false,
             accept: false,
-            door: false,
+            listeners_only: false,
             allow: Vec::new(),
             gateway: None,
             doors: None,
@@ -350,8 +350,8 @@ impl StackConfig {
 
     /// The stack that a launcher starts for the listeners of its program, and shares with other
     /// launchers of this host.
-    pub fn door(control: OwnedFd, udp_port: u16) -> Self {
-        Self { udp_port, accept: true, door: true, ..Self::embedded(control) }
+    pub fn for_listeners(control: OwnedFd, udp_port: u16) -> Self {
+        Self { udp_port, accept: true, listeners_only: true, ..Self::embedded(control) }
     }
 
     /// The port of `peer` in addresses of its host: 0 stands for SCTP directly over IP.

@@ -564,7 +564,7 @@ impl Stack {
         if self.base.core.config.shared.is_some() {
             return self.watch_deserted();
         }
-        let ends = match self.base.core.config.door {
+        let ends = match self.base.core.config.listeners_only {
             true => connection.serves_programs() && !self.base.core.control.has_launchers(),
             false => connection.owner,
         };

@@ -145,7 +145,7 @@ impl Stack {
         let predecessor = Predecessor::ask(&mut config);
         let sockets = std::mem::take(&mut config.sockets);
         driver.inherit(inherited(sockets, &config)?);
-        let locals = match config.door {
+        let locals = match config.listeners_only {
             true => Locals::closed(),
             false => locals::open(&config, &mut driver, &registry)?,
         };
@@ -205,7 +205,7 @@ impl Stack {
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
         stack.attempts.find_relays(&mut stack.base.core, Lookup::Now);
-        if !stack.base.core.config.door {
+        if !stack.base.core.config.listeners_only {
             stack.begin_service();
         }
         stack.succession.take_over(&mut stack.base, predecessor)?;
@@ -409,7 +409,7 @@ impl Core {
         }
         if self.config.accept {
             let port = if port == 0 { self.config.udp_port } else { port };
-            let allow = match self.config.door {
+            let allow = match self.config.listeners_only {
                 true => "listeners of programs".to_owned(),
                 false => self.open_services().join(", "),
             };

@@ -156,7 +156,7 @@ impl Core {
     pub(crate) fn open_services(&self) -> Vec<String> {
         match &self.config.gateway {
             Some(gateway) => vec![gateway.to_string()],
-            None if self.config.door => Vec::new(),
+            None if self.config.listeners_only => Vec::new(),
             None => self.rules.services(),
         }
     }

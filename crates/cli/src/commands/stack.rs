@@ -18,7 +18,7 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     let control = manypath_control::inherited(args.control_fd)
         .map_err(|e| Failure::new(format!("descriptor {}: {e}", args.control_fd)))?;
     let mut config = match args.door {
-        Some(port) => StackConfig::door(control, port),
+        Some(port) => StackConfig::for_listeners(control, port),
         None => StackConfig::embedded(control),
     };
     config.shared = args.shared.clone();

@@ -190,7 +190,8 @@ impl Core {
 
 /// Launchers have come back before the end.
 fn resume(core: &mut Core) {
-    if core.config.door && matches!(core.phase, Phase::Draining(drain) if drain.is_idle()) {
+    if core.config.listeners_only && matches!(core.phase, Phase::Draining(drain) if drain.is_idle())
+    {
         core.phase = Phase::Running;
     }
 }
