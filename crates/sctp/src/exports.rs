@@ -532,7 +532,11 @@ pub unsafe extern "C" fn manypath_recvmmsg(
 ) -> c_int {
     foreign!(fd, recvmmsg(fd, messages, count, flags, limit));
     // SAFETY: the caller promises it.
-    let until = unsafe { memory::value(limit) }.ok().and_then(|limit| {
+    let limit = match unsafe { memory::optional(limit) } {
+        Ok(limit) => limit,
+        Err(error) => return answer(Err(error)),
+    };
+    let until = limit.and_then(|limit| {
         let seconds = u64::try_from(limit.tv_sec).ok()?;
         let span = Duration::new(seconds, u32::try_from(limit.tv_nsec).ok()?);
         Instant::now().checked_add(span)

@@ -114,6 +114,18 @@ pub(crate) unsafe fn value<T: Copy>(at: *const T) -> Result<T, Errno> {
     Ok(unsafe { at.read_unaligned() })
 }
 
+/// Reads a value that may be left out, which null says.
+///
+/// # Safety
+/// As for [`value`].
+pub(crate) unsafe fn optional<T: Copy>(at: *const T) -> Result<Option<T>, Errno> {
+    if at.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller promises it.
+    unsafe { value(at) }.map(Some)
+}
+
 /// Writes a value where the program wants one, if it can be written there.
 ///
 /// # Safety
@@ -257,4 +269,20 @@ pub(crate) unsafe fn controls(message: &msghdr) -> Result<Vec<Control>, Errno> {
         rest = rest.get(len.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_leaves_a_value_out_and_an_unreadable_pointer_is_an_error() {
+        let (here, nowhere) = (7_u32, std::ptr::without_provenance::<u32>(64));
+        // SAFETY: the kernel tells which of them can be read.
+        unsafe {
+            assert_eq!(optional(&raw const here), Ok(Some(7)));
+            assert_eq!(optional::<u32>(std::ptr::null()), Ok(None));
+            assert_eq!(optional(nowhere), Err(Errno::FAULT));
+        }
+    }
 }

@@ -166,6 +166,7 @@ pub unsafe extern "C" fn sctp_opt_info(
 ) -> c_int {
     // SAFETY: the caller promises it. Every structure that is asked with an association begins with it.
     unsafe {
+        // A length that cannot be read is an error of the call itself.
         if !value.is_null() && memory::value(len).is_ok_and(|len| len as usize >= 8) {
             memory::set(value.cast(), number);
         }
@@ -251,14 +252,12 @@ pub unsafe extern "C" fn sctp_sendx(
 ) -> c_int {
     // SAFETY: the caller promises it.
     let given = unsafe {
-        memory::bytes(data, len).and_then(|data| Ok((data.to_vec(), memory::addresses(to, count)?)))
+        memory::bytes(data, len).and_then(|data| {
+            let controls = memory::optional(info)?.iter().map(old).collect();
+            Ok((data.to_vec(), memory::addresses(to, count)?, How::Controls(controls)))
+        })
     };
-    // SAFETY: the caller promises it.
-    let info = unsafe { memory::value(info) }.ok();
-    let controls = info.iter().map(old).collect();
-    answer_short(
-        given.and_then(|(data, to)| calls::send(fd, to, data, flags, How::Controls(controls))),
-    )
+    answer_short(given.and_then(|(data, to, how)| calls::send(fd, to, data, flags, how)))
 }
 
 /// `sctp_recvmsg` (section 9.8, deprecated).
@@ -277,8 +276,9 @@ pub unsafe extern "C" fn sctp_recvmsg(
     flags: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller promises it.
-    let asked = unsafe { memory::value(flags) }.unwrap_or(0);
-    answer_short(calls::receive(fd, len, asked).and_then(|(received, peer)| {
+    let asked = unsafe { memory::optional(flags) }.map(Option::unwrap_or_default);
+    answer_short(asked.and_then(|asked| {
+        let (received, peer) = calls::receive(fd, len, asked)?;
         // SAFETY: the caller promises it.
         unsafe {
             fill(buffer, len, &received.data)?;
@@ -345,12 +345,14 @@ pub unsafe extern "C" fn sctp_recvv(
 ) -> c_int {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     // SAFETY: the caller promises it.
-    let (parts, asked, info_room) = unsafe {
-        let asked = memory::value(flags).unwrap_or(0);
-        (parts(vector, count), asked, memory::value(info_len).unwrap_or(0) as usize)
+    let given = unsafe {
+        parts(vector, count).and_then(|parts| {
+            let asked = memory::optional(flags)?.unwrap_or(0);
+            Ok((parts, asked, memory::optional(info_len)?.unwrap_or(0) as usize))
+        })
     };
-    let info_room = if info.is_null() { 0 } else { info_room };
-    answer_short(parts.and_then(|parts| {
+    answer_short(given.and_then(|(parts, asked, info_room)| {
+        let info_room = if info.is_null() { 0 } else { info_room };
         let (received, peer) = calls::receive(fd, room(parts), asked)?;
         let (kind, bytes) = vector_info(&received.about, info_room);
         // SAFETY: the caller promises it.
