@@ -388,6 +388,7 @@ proto.prefs.keylog = Pref.string("Key log file", os.getenv("MANYPATH_KEYLOG") or
 local f = {
     restart = ProtoField.bool("sctp_dtls.restart", "Restart"),
     epoch = ProtoField.uint8("sctp_dtls.epoch_bits", "Lower two bits of the epoch"),
+    no_checksum = ProtoField.none("sctp_dtls.no_checksum", "No checksum: the tag of the record stands in for it (RFC 9653)"),
     record = ProtoField.bytes("sctp_dtls.record", "Encrypted record"),
     full_epoch = ProtoField.uint64("sctp_dtls.epoch", "Epoch"),
     sequence = ProtoField.uint64("sctp_dtls.sequence", "Sequence number"),
@@ -395,6 +396,7 @@ local f = {
     chunks = ProtoField.bytes("sctp_dtls.chunks", "Chunks"),
     tie_breaker = ProtoField.uint32("sctp_dtls.tie_breaker", "Tie breaker", base.HEX),
     roles = ProtoField.uint8("sctp_dtls.roles", "Roles", base.DEC, { [1] = "client", [2] = "server", [3] = "client or server" }, 3),
+    error_detection = ProtoField.none("sctp_dtls.error_detection", "Takes records without a checksum (RFC 9653)"),
     restarts = ProtoField.bool("sctp_dtls.restarts", "Restart supported", 8, nil, 4),
     method = ProtoField.uint8("sctp_dtls.method", "Key management method", base.DEC, { [0] = "pre-shared", [240] = "manypath" }),
     cause = ProtoField.uint16("sctp_dtls.cause", "Error cause", base.DEC, {
@@ -469,6 +471,7 @@ local function dissect_chunk(packet, at, pinfo, tree)
     item:add(f.restart, packet:range(at + 1, 1), packet:range(at + 1, 1):bitfield(7) == 1)
     item:add(f.epoch, record:range(0, 1), record:range(0, 1):bitfield(6, 2))
     item:add(f.record, record)
+    if header:range(8, 4):uint() == 0 then item:add(f.no_checksum, header:range(8, 4)) end
     local found = open_record(pinfo.number, header:range(4, 4):uint(), record:bytes():raw())
     if not found then
         pinfo.cols.info:append(" (DTLS chunk)")
@@ -500,6 +503,13 @@ local function dissect_parameter(packet, at, tree)
     end
 end
 
+local function dissect_error_detection(packet, at, tree)
+    local item = packet:range(at + 2, 2):uint() == 8 and at + 8 <= packet:len() and packet:range(at, 8)
+    if item and item:range(4, 4):string() == "DTLS" then
+        tree:add(proto, item, "Zero Checksum Acceptable"):add(f.error_detection, item:range(4, 4))
+    end
+end
+
 -- After SCTP's own dissector, in whatever SCTP was carried.
 function proto.dissector(_, pinfo, tree)
     for _, cause in ipairs { cause_code() } do
@@ -509,6 +519,7 @@ function proto.dissector(_, pinfo, tree)
     end
     for _, parameter in ipairs { parameter_type() } do
         if parameter.value == 0x8006 then dissect_parameter(parameter.source, parameter.offset, tree) end
+        if parameter.value == 0x8001 then dissect_error_detection(parameter.source, parameter.offset, tree) end
     end
     for _, chunk in ipairs { chunk_type() } do
         if chunk.value == 0x41 then dissect_chunk(chunk.source, chunk.offset, pinfo, tree) end

@@ -106,7 +106,7 @@ fn packet(key: &mut SealingKey) -> Vec<u8> {
     let mut writer = PacketWriter::for_record(&mut bytes, header);
     writer.push(&Chunk::CookieAck).unwrap();
     writer.push(&Chunk::ShutdownAck).unwrap();
-    let len = writer.finish_record(|record| key.seal(record).is_ok());
+    let len = writer.finish_record(false, |record| key.seal(record).is_ok());
     bytes.truncate(len);
     bytes
 }

@@ -270,6 +270,8 @@ counters! {
     malformed_packets,
     /// Packets with a wrong CRC32c.
     bad_checksum,
+    /// Packets that were protected and came without a checksum (RFC 9653).
+    zero_checksums,
     /// Chunks that could not be parsed.
     malformed_chunks,
     /// Packets of no association (RFC 9260 section 8.4).

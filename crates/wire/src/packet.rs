@@ -45,6 +45,7 @@ const CHECKSUM_LEN: usize = 4;
 pub struct Packet<'a> {
     header: CommonHeader,
     chunks: &'a [u8],
+    has_checksum: bool,
 }
 
 impl<'a> Packet<'a> {
@@ -77,17 +78,31 @@ impl<'a> Packet<'a> {
             return Err(ParseError::TooShort);
         };
         let header = CommonHeader { source_port, destination_port, tag: VerificationTag(tag) };
-        Ok(Self { header, chunks })
+        Ok(Self { header, chunks, has_checksum: true })
     }
 
-    /// The packet that a record has held, of which `chunks` are the decrypted bytes.
-    pub const fn from_record(header: CommonHeader, chunks: &'a [u8]) -> Self {
-        Self { header, chunks }
+    /// The packet, unchecked, if its checksum is zero and its first chunk a DTLS chunk, whose tag tells more than
+    /// the checksum: peers that agree on it leave the checksum out (RFC 9653 section 5.2).
+    pub fn without_checksum(bytes: &'a [u8]) -> Option<Self> {
+        let omitted = stored_checksum(bytes) == Some(0);
+        let packet = Self::parse_unchecked(bytes).ok().filter(|_| omitted)?;
+        let is_record = packet.chunks.first() == Some(&types::DTLS);
+        is_record.then_some(Self { has_checksum: false, ..packet })
+    }
+
+    /// The packet that the record in `outer` has held, of which `chunks` are the decrypted bytes.
+    pub const fn from_record(outer: &Packet<'_>, chunks: &'a [u8]) -> Self {
+        Self { header: outer.header, chunks, has_checksum: outer.has_checksum }
     }
 
     /// The common header.
     pub const fn header(&self) -> CommonHeader {
         self.header
+    }
+
+    /// Whether it came with a checksum: see [`Self::without_checksum`].
+    pub const fn has_checksum(&self) -> bool {
+        self.has_checksum
     }
 
     /// The chunks in order. After an error nothing more comes.
@@ -166,6 +181,7 @@ pub struct PacketWriter<'b> {
     cover: Option<Cover>,
     auth_at: Option<usize>,
     chunks: u32,
+    needs_checksum: bool,
     /// Bytes before the first chunk, and those that are kept behind the last one.
     before: usize,
     behind: usize,
@@ -185,7 +201,8 @@ impl<'b> PacketWriter<'b> {
             out.bytes(&[0; CHECKSUM_LEN])
         });
         let before = CommonHeader::LEN;
-        Self { out, cover: None, auth_at: None, chunks: 0, before, behind: 0 }
+        let (cover, auth_at, chunks, needs_checksum) = (None, None, 0, false);
+        Self { out, cover, auth_at, chunks, needs_checksum, before, behind: 0 }
     }
 
     /// The same for a packet whose chunks become a record in a DTLS chunk, with room for that:
@@ -215,6 +232,7 @@ impl<'b> PacketWriter<'b> {
         }
         let Some(cover) = self.pending_cover(chunk.type_byte()) else {
             chunk.emit(&mut self.out)?;
+            self.needs_checksum |= matches!(chunk, Chunk::CookieEcho(_) | Chunk::Asconf(_));
             self.chunks += 1;
             return Ok(());
         };
@@ -286,8 +304,13 @@ impl<'b> PacketWriter<'b> {
     }
 
     /// Ends a packet that was begun by [`Self::for_record`]: `seal` gets the record, the chunks in place,
-    /// and makes it complete. Returns the packet's length in bytes, 0 if `seal` does not succeed.
-    pub fn finish_record(mut self, seal: impl FnOnce(&mut [u8]) -> bool) -> usize {
+    /// and makes it complete. With `without_checksum` the checksum stays zero, unless a COOKIE ECHO or an ASCONF is
+    /// in it (RFC 9653 section 5.2). Returns the packet's length in bytes, 0 if `seal` does not succeed.
+    pub fn finish_record(
+        mut self,
+        without_checksum: bool,
+        seal: impl FnOnce(&mut [u8]) -> bool,
+    ) -> usize {
         let end = self.out.len();
         if end < self.before {
             return 0;
@@ -302,6 +325,9 @@ impl<'b> PacketWriter<'b> {
         let record = CommonHeader::LEN + Dtls::HEADER_LEN..end + Dtls::RECORD_TRAILER_LEN;
         if self.out.written_mut().get_mut(record).is_none_or(|record| !seal(record)) {
             return 0;
+        }
+        if without_checksum && !self.needs_checksum {
+            return self.out.len();
         }
         self.finish()
     }
@@ -334,6 +360,7 @@ mod tests {
     use super::*;
     use crate::chunk::{CookieEcho, Shutdown};
     use crate::numbers::Tsn;
+    use crate::parameter::Parameters;
     use crate::testing::HEADER;
     use std::vec::Vec;
 
@@ -453,7 +480,7 @@ mod tests {
         assert_eq!((writer.room(), writer.len()), (4, 12 + 8 + 4 + 20));
         writer.push(&Chunk::ShutdownAck).unwrap();
         assert_eq!(writer.push(&Chunk::CookieAck), Err(NoRoom));
-        let len = writer.finish_record(|record| {
+        let len = writer.finish_record(false, |record| {
             assert_eq!(record[3..11], *b"\x0b\x00\x00\x04\x08\x00\x00\x04");
             record.fill(7);
             true
@@ -462,13 +489,34 @@ mod tests {
         assert_eq!(buffer[12..17], [0x41, 0, 0, 5 + 3 + 8 + 17, 0]);
         let dtls = Dtls { restart: false, record: &[7; 3 + 8 + 17] };
         assert!(Packet::parse(&buffer).unwrap().chunks().eq([Ok(Chunk::Dtls(dtls))]));
-        let refused = PacketWriter::for_record(&mut buffer, HEADER).finish_record(|_| false);
+        let refused = PacketWriter::for_record(&mut buffer, HEADER).finish_record(false, |_| false);
         assert_eq!(refused, 0);
         for len in 0..12 + 8 + 20 {
             let mut writer = PacketWriter::for_record(&mut buffer[..len], HEADER);
             assert_eq!((writer.room(), writer.push(&Chunk::CookieAck)), (0, Err(NoRoom)));
-            assert_eq!(writer.finish_record(|_| true), 0);
+            assert_eq!(writer.finish_record(false, |_| true), 0);
         }
+    }
+
+    #[test]
+    fn a_record_may_do_without_a_checksum_but_not_with_an_asconf_in_it() {
+        let asconf = Chunk::Asconf(crate::chunk::Asconf {
+            sequence: 1,
+            address: core::net::IpAddr::from([0; 4]),
+            parameters: Parameters::from_bytes(&[]),
+        });
+        for (chunk, omitted) in [(Chunk::CookieAck, true), (asconf, false)] {
+            let mut buffer = [0xFF; 100];
+            let mut writer = PacketWriter::for_record(&mut buffer, HEADER);
+            writer.push(&chunk).unwrap();
+            let len = writer.finish_record(true, |_| true);
+            let packet = &buffer[..len];
+            assert_eq!(Packet::parse(packet).is_err(), omitted);
+            assert_eq!(Packet::without_checksum(packet).is_some(), omitted);
+        }
+        let mut plain = write(&[Chunk::CookieAck]);
+        plain[CHECKSUM_AT..CommonHeader::LEN].fill(0);
+        assert_eq!(Packet::without_checksum(&plain), None, "nothing else protects it");
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub(crate) struct Received<'a> {
     pub preservative: Duration,
     /// It has a Forward-TSN-Supported parameter.
     forward_tsn: bool,
+    /// Error detection by DTLS chunks was announced.
+    zero_checksum: bool,
     /// RANDOM, CHUNKS and HMAC-ALGO. The first of each counts.
     random: Option<&'a [u8]>,
     chunks: Option<&'a [u8]>,
@@ -195,6 +197,7 @@ impl<'a> Received<'a> {
             cookie: None,
             preservative: Duration::ZERO,
             forward_tsn: false,
+            zero_checksum: false,
             random: None,
             chunks: None,
             hmac_ids: None,
@@ -253,6 +256,9 @@ impl<'a> Received<'a> {
                         types[..types.len().min(MAX_EXTENSIONS)].to_vec();
                 }
                 Parameter::EcnCapable => self.announcement.ecn = true,
+                Parameter::ZeroChecksumAcceptable(method) => {
+                    self.zero_checksum |= KeyOffer::is_error_detection(method);
+                }
                 Parameter::ForwardTsnSupported => self.forward_tsn = true,
                 Parameter::Random(random) => self.random = self.random.or(Some(random)),
                 Parameter::Chunks(chunks) => self.chunks = self.chunks.or(Some(chunks)),
@@ -323,6 +329,8 @@ impl<'a> Received<'a> {
             self.announcement.keys = None;
             return Ok(());
         };
+        let offer = self.announcement.keys.iter_mut();
+        offer.for_each(|keys| keys.zero_checksum = self.zero_checksum);
         let own = KeyOffer::with_tie_breaker(wanted, 0);
         match agree(Some(&own), self.announcement.keys.as_ref()) {
             Ok(_) | Err(Incompatible::TieBreakers) => Ok(()),

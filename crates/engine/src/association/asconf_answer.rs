@@ -90,7 +90,7 @@ impl Association {
         let mut packet = self.begin_packet(&mut bytes);
         // `MAX_RESPONSES` leave room for all headers.
         let _no_room = packet.push(&Chunk::AsconfAck(AsconfAck { sequence, parameters })).is_err();
-        let len = self.complete_packet(packet);
+        let len = self.complete_packet(self.paths.by_addr(&addr), packet);
         bytes.truncate(len);
         if len > 0 {
             cx.answer(addr, bytes);

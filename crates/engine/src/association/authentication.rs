@@ -7,6 +7,7 @@ use super::receive::Arrival;
 use super::tcb::Association;
 use crate::authentication::{Agreement, KeyError, Offer, Rejection, SharedKeys};
 use crate::event::{AssociationId, Event, KeyChange};
+use crate::path::Path;
 use crate::protection::KeyOffer;
 use crate::status::Counters;
 use alloc::boxed::Box;
@@ -176,17 +177,22 @@ impl Security {
         packet
     }
 
-    /// The packet is complete: its HMAC is computed. Returns its length.
-    pub(super) fn complete_packet(&mut self, mut packet: PacketWriter<'_>) -> usize {
+    /// The packet over `path` is complete: its HMAC is computed. Returns its length.
+    pub(super) fn complete_packet(
+        &mut self,
+        path: Option<&Path>,
+        mut packet: PacketWriter<'_>,
+    ) -> usize {
         if let (Some(at), Some(authentication)) = (packet.auth_at(), &mut self.authentication)
             && let Authentication { keys, agreement: Some(agreement), .. } = &mut **authentication
             && let Some(code) = agreement.code(keys, packet.written_from(at))
         {
             packet.set_hmac(at, code.as_bytes());
         }
+        let omits = path.is_some_and(|path| packet.is_record() && self.omits_checksum(path));
         match &mut self.protection {
             Some(protection) if packet.is_record() => {
-                packet.finish_record(|record| protection.keys.seal(record))
+                packet.finish_record(omits, |record| protection.keys.seal(record))
             }
             Some(_) | None => packet.finish(),
         }

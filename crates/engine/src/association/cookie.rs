@@ -430,8 +430,10 @@ impl<'a> Reader<'a> {
 
     fn key_offer(&mut self) -> Option<KeyOffer> {
         let (tie_breaker, flags) = (self.u32()?, self.u8()?);
-        let count = usize::from(self.u8()?).min(MAX_METHODS);
-        Some(KeyOffer { tie_breaker, flags, methods: self.take(count)?.to_vec() })
+        let count = self.u8()?;
+        let zero_checksum = count >> 7 != 0;
+        let methods = self.take(usize::from(count & 0x7F).min(MAX_METHODS))?.to_vec();
+        Some(KeyOffer { tie_breaker, flags, methods, zero_checksum })
     }
 
     fn offer(&mut self) -> Option<Option<Offer>> {
@@ -530,9 +532,12 @@ mod tests {
         let short = Cookie { listed: Some(3), ..cookie() };
         let sealed = keys.seal(Instant::ZERO, &short, &mut rng);
         assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(short));
-        let own = KeyOffer { tie_breaker: 9, flags: 3, methods: std::vec![1, 0] };
+        let (methods, zero_checksum) = (std::vec![1, 0], true);
+        let own = KeyOffer { tie_breaker: 9, flags: 3, methods, zero_checksum };
         let mut protected = Cookie { keys: Some(own), ..cookie() };
-        protected.peer.keys = Some(KeyOffer { tie_breaker: 8, flags: 0xF1, methods: std::vec![0] });
+        let (methods, zero_checksum) = (std::vec![0], false);
+        let peer = KeyOffer { tie_breaker: 8, flags: 0xF1, methods, zero_checksum };
+        protected.peer.keys = Some(peer);
         for listed in [None, Some(1)] {
             let protected = Cookie { listed, ..protected.clone() };
             let sealed = keys.seal(Instant::ZERO, &protected, &mut rng);

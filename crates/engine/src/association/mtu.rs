@@ -42,7 +42,7 @@ impl Association {
         let mut packet = self.begin_packet(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
         write_padding(&mut packet);
-        let len = self.complete_packet(packet);
+        let len = self.complete_packet(id, packet);
         self.one_packet(id, len, batch)
     }
 }

@@ -8,8 +8,10 @@ use super::doubt::{self, Doubt, is_abort};
 use super::restart::{CookieAction, action};
 use super::tcb::Association;
 use crate::event::{AssociationId, Event};
+use crate::path::{Path, PathId, PathSet};
 use crate::protection::{
-    KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyUse, Keys, OpenError, ProtectionError, agree,
+    KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyRole, KeyUse, Keys, OpenError, ProtectionError,
+    agree,
 };
 use crate::status::Counters;
 use alloc::boxed::Box;
@@ -20,6 +22,9 @@ use manypath_wire::packet::Packet;
 /// Records that are left for the end of an association when its key is nearly used up.
 const LAST_RECORDS: u64 = 4096;
 
+/// Timeouts of a path after which its records have checksums for good.
+const MAX_CHECKSUM_DOUBTS: u64 = 3;
+
 /// What an association needs to protect packets.
 #[derive(Debug)]
 pub(crate) struct Protection {
@@ -29,6 +34,10 @@ pub(crate) struct Protection {
     agreement: Option<KeyAgreement>,
     /// The user knows that key management can begin.
     announced: bool,
+    /// The peer takes records without a checksum.
+    peer_takes_zero: bool,
+    /// The paths over which the last record came without.
+    without_checksum: PathSet,
     pub(super) keys: Keys,
     /// User messages came before there was a key to receive with.
     exposed: bool,
@@ -44,9 +53,20 @@ impl Protection {
     /// Nothing is known of the peer.
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
         let (keys, opened) = (Keys::default(), Vec::new());
-        let (announced, exposed, required) = (false, false, false);
-        let (agreement, doubt) = (None, None);
-        Box::new(Self { own, agreement, announced, keys, exposed, required, doubt, opened })
+        let (announced, peer_takes_zero, exposed, required) = (false, false, false, false);
+        let (agreement, doubt, without_checksum) = (None, None, PathSet::default());
+        Box::new(Self {
+            own,
+            agreement,
+            announced,
+            peer_takes_zero,
+            without_checksum,
+            keys,
+            exposed,
+            required,
+            doubt,
+            opened,
+        })
     }
 
     /// What the peer has said does not hold any more.
@@ -150,6 +170,7 @@ impl Security {
     ) {
         let Some(protection) = &mut self.protection else { return };
         protection.agreement = agree(Some(&protection.own), peer).ok();
+        protection.peer_takes_zero = peer.is_some_and(|peer| peer.zero_checksum);
         if protection.agreement.is_some() && !core::mem::replace(&mut protection.announced, true) {
             cx.emit(id, Event::KeysWanted);
         }
@@ -158,6 +179,39 @@ impl Security {
     /// Whether packets come and leave protected: then addresses may change (draft section 3.2).
     pub(super) fn is_protected(&self) -> bool {
         self.protection.as_ref().is_some_and(|protection| protection.keys.are_complete())
+    }
+
+    /// Whether a record of the peer's may come without a checksum: it has heard from us that it may, and there is a key.
+    pub(crate) fn takes_zero_checksum(&self) -> bool {
+        let agreed = self.protection.as_ref().filter(|it| it.agreement.is_some());
+        agreed.is_some_and(|it| it.own.zero_checksum && it.keys.are_receiving())
+    }
+
+    /// Whether records leave without a checksum over `path`: those of the server where the last one came without.
+    /// Nothing on the way looks into UDP for it; should something do so all the same, timeouts tell the client, and
+    /// its checksums the server ("MUST NOT result in a path failure for more than two retransmission timeouts", RFC
+    /// 9653 section 3).
+    pub(super) fn omits_checksum(&self, path: &Path) -> bool {
+        let Some(protection) = self.protection.as_ref().filter(|it| it.peer_takes_zero) else {
+            return false;
+        };
+        let role = protection.agreement.as_ref().map(|agreement| agreement.role);
+        let passes = match role {
+            Some(KeyRole::Client) => true,
+            Some(KeyRole::Server) => protection.without_checksum.contains(path.id()),
+            None => false,
+        };
+        let answered = path.errors() == 0 && path.stats().timeouts < MAX_CHECKSUM_DOUBTS;
+        passes && answered && path.addr().remote.port() != 0
+    }
+
+    /// A record has come over `path`, with or without a checksum.
+    pub(super) fn note_checksum(&mut self, path: PathId, has_checksum: bool) {
+        let Some(protection) = &mut self.protection else { return };
+        match has_checksum {
+            true => protection.without_checksum.remove(path),
+            false => protection.without_checksum.insert(path),
+        }
     }
 
     /// Whether packets without protection are dropped.
@@ -235,7 +289,7 @@ impl Association {
         match protection.keys.open(&mut memory) {
             Ok(chunks) => {
                 protection.doubt = None;
-                process(self, cx, Packet::from_record(packet.header(), chunks), true);
+                process(self, cx, Packet::from_record(&packet, chunks), true);
             }
             Err(error) => error.count(cx.counters),
         }

@@ -103,6 +103,9 @@ impl Association {
             return self.handle_unknown_source(cx, addr, packet, protected);
         };
         self.earn(cx, &addr, len);
+        if protected {
+            self.security.note_checksum(via, packet.has_checksum());
+        }
         if let Some(path) = self.paths.get_mut(via) {
             path.stats_mut().packets_received += 1;
             path.stats_mut().bytes_received += len as u64;

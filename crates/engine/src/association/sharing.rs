@@ -26,7 +26,7 @@ impl Association {
             (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr().remote)));
         let mut packet = self.begin_packet(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
-        let len = self.complete_packet(packet);
+        let len = self.complete_packet(id, packet);
         self.one_packet(id, len, batch)
     }
 

@@ -241,7 +241,7 @@ impl Association {
         let mut packet = self.begin_packet(&mut bytes);
         // At most a cause of some hundred bytes: it fits.
         let _no_room = packet.push(chunk).is_err();
-        let len = self.complete_packet(packet);
+        let len = self.complete_packet(path, packet);
         bytes.truncate(len);
         if len > 0 && self.spend(cx, path, len) {
             cx.reply_packet(addr, bytes);

@@ -133,7 +133,7 @@ impl Association {
         } else {
             self.write_heartbeat(cx, id, &mut packet);
         }
-        let len = self.complete_packet(packet);
+        let len = self.complete_packet(id, packet);
         if let Some(retry) = self.state.retry_mut() {
             *retry = t1;
         }
@@ -280,7 +280,7 @@ impl Association {
         if packet.is_empty() {
             return None;
         }
-        let len = self.complete_packet(packet);
+        let len = self.complete_packet(id, packet);
         if !self.spend(cx, id, len) {
             return None;
         }
@@ -364,14 +364,14 @@ impl Association {
         if packet.is_empty() {
             return None;
         }
-        Some(Built { len: self.complete_packet(packet), only_data, ecn })
+        Some(Built { len: self.complete_packet(id, packet), only_data, ecn })
     }
 
     fn build_data(&mut self, cx: &Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
         let mut packet = self.begin_packet(buffer);
         let ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
         let filled = !packet.is_empty();
-        filled.then(|| Built { len: self.complete_packet(packet), only_data: true, ecn })
+        filled.then(|| Built { len: self.complete_packet(id, packet), only_data: true, ecn })
     }
 
     /// A SACK with what goes in front of it.
@@ -435,10 +435,15 @@ impl Association {
         self.security.begin_packet(buffer, self.header())
     }
 
-    /// The packet is complete. Returns its length.
-    pub(super) fn complete_packet(&mut self, packet: PacketWriter<'_>) -> usize {
+    /// The packet over path `id`, if that is one, is complete. Returns its length.
+    pub(super) fn complete_packet(
+        &mut self,
+        id: impl Into<Option<PathId>>,
+        packet: PacketWriter<'_>,
+    ) -> usize {
         self.statistics.on_packet_sent(&packet);
-        self.security.complete_packet(packet)
+        let path = id.into().and_then(|id| self.paths.get(id));
+        self.security.complete_packet(path, packet)
     }
 
     pub(super) fn one_packet(

@@ -19,7 +19,7 @@ impl Endpoint {
     pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8], ecn: Ecn) {
         let frame = (bytes.len(), ecn);
         self.replies.allowance = Allowance::of(self.config.amplification_limit, &addr, bytes.len());
-        let packet = match Packet::parse(bytes) {
+        let packet = match parse(self, bytes) {
             Ok(packet) => packet,
             Err(error) => return self.count_malformed(error),
         };
@@ -138,6 +138,23 @@ impl Endpoint {
         } else {
             self.counters.malformed_packets += 1;
         }
+    }
+}
+
+/// The packet in `bytes`, if its checksum is right, or left out where that was agreed on (RFC 9653 section 5.3):
+/// its record then has to be good.
+fn parse<'b>(endpoint: &mut Endpoint, bytes: &'b [u8]) -> Result<Packet<'b>, ParseError> {
+    let takes = |packet: &Packet<'_>| {
+        let id = endpoint.by_tag(packet.header());
+        let association = id.and_then(|id| endpoint.registry.get(id));
+        association.is_some_and(|association| association.security.takes_zero_checksum())
+    };
+    match Packet::without_checksum(bytes).filter(takes) {
+        Some(packet) => {
+            endpoint.counters.zero_checksums += 1;
+            Ok(packet)
+        }
+        None => Packet::parse(bytes),
     }
 }
 

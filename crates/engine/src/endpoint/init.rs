@@ -145,6 +145,9 @@ impl Endpoint {
         }
         let protects = agreed.is_ok();
         own.keys.take_if(|_| !protects);
+        // An end that leaves no checksums out gains nothing from hearing that it may.
+        let omits = init.announcement.keys.as_ref().is_some_and(|keys| keys.zero_checksum);
+        own.keys.iter_mut().for_each(|keys| keys.zero_checksum &= omits);
         own.auth.take_if(|_| protects);
         let mut cx = context!(self, now, parameters);
         let mut cookie = make_cookie(&cx, path, header, init, &own, tie);

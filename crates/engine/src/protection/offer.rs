@@ -16,6 +16,10 @@ const ANSWERS: u32 = 1 << 31;
 /// Room for a parameter with that many.
 const MAX_LEN: usize = 4 + 4 + 1 + MAX_METHODS + 3;
 
+/// Error Detection Method Identifier of DTLS chunks: what RFC 9653 asks of a method they give, but the draft has no
+/// number for it. This one is not registered.
+const ERROR_DETECTION: u32 = u32::from_be_bytes(*b"DTLS");
+
 /// A DTLS Key Management parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct KeyOffer {
@@ -25,6 +29,8 @@ pub(crate) struct KeyOffer {
     pub flags: u8,
     /// DTLS Key Management Identifiers, the most wanted first.
     pub methods: Vec<u8>,
+    /// Records are taken in packets without a checksum (RFC 9653 section 4).
+    pub zero_checksum: bool,
 }
 
 impl KeyOffer {
@@ -44,19 +50,29 @@ impl KeyOffer {
     pub(crate) fn with_tie_breaker(wanted: &config::KeyManagement, tie_breaker: u32) -> Self {
         let mut methods = wanted.methods.clone();
         methods.truncate(MAX_METHODS);
-        Self { tie_breaker, flags: flags(wanted.roles), methods }
+        Self { tie_breaker, flags: flags(wanted.roles), methods, zero_checksum: true }
     }
 
     /// What a peer has sent, if it is of use.
     pub(crate) fn received(parameter: &KeyManagement<'_>) -> Option<Self> {
         let KeyManagement { tie_breaker, flags, methods } = *parameter;
         let usable = (1..=MAX_METHODS).contains(&methods.len());
-        usable.then(|| Self { tie_breaker, flags, methods: methods.to_vec() })
+        let methods = methods.to_vec();
+        usable.then_some(Self { tie_breaker, flags, methods, zero_checksum: false })
     }
 
-    /// Writes the parameter.
+    /// Whether a peer that lists this error detection method takes records without a checksum.
+    pub(crate) const fn is_error_detection(method: u32) -> bool {
+        method == ERROR_DETECTION
+    }
+
+    /// Writes the parameters.
     pub(crate) fn push(&self, parameters: &mut ParameterWriter<'_>) -> Result<(), NoRoom> {
-        parameters.push(&self.parameter())
+        parameters.push(&self.parameter())?;
+        match self.zero_checksum {
+            true => parameters.push(&Parameter::ZeroChecksumAcceptable(ERROR_DETECTION)),
+            false => Ok(()),
+        }
     }
 
     /// The parameter as it is sent, "including the parameter header and excluding the optional padding"
@@ -65,15 +81,17 @@ impl KeyOffer {
         let mut buffer = [0; MAX_LEN];
         let mut parameters = ParameterWriter::new(&mut buffer);
         // At most `MAX_METHODS`: it fits.
-        let _no_room = self.push(&mut parameters).is_err();
+        let _no_room = parameters.push(&self.parameter()).is_err();
         buffer[..4 + 4 + 1 + self.methods.len()].to_vec()
     }
 
-    /// Appends it as cookies hold it: tie breaker, flags, and methods behind their number.
+    /// Appends it as cookies hold it: tie breaker, flags, and methods behind their number, whose first bit is
+    /// [`Self::zero_checksum`].
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.tie_breaker.to_be_bytes());
         // At most `MAX_METHODS`: more were not taken.
-        out.extend_from_slice(&[self.flags, u8::try_from(self.methods.len()).unwrap_or(0)]);
+        let count = u8::try_from(self.methods.len()).unwrap_or(0);
+        out.extend_from_slice(&[self.flags, count | u8::from(self.zero_checksum) << 7]);
         out.extend_from_slice(&self.methods);
     }
 
@@ -86,7 +104,7 @@ impl KeyOffer {
     }
 
     fn parameter(&self) -> Parameter<'_> {
-        let Self { tie_breaker, flags, methods } = self;
+        let Self { tie_breaker, flags, methods, .. } = self;
         let (tie_breaker, flags) = (*tie_breaker, *flags);
         Parameter::KeyManagement(KeyManagement { tie_breaker, flags, methods })
     }

@@ -44,7 +44,7 @@ from tls13 import Refused, SUITES, public_bytes
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN, SHUTDOWN_ACK = range(9)
 ERROR, COOKIE_ECHO, COOKIE_ACK, SHUTDOWN_COMPLETE, DTLS = 9, 10, 11, 14, 0x41
-STATE_COOKIE, ADAPTATION = 7, 0xC006
+STATE_COOKIE, ZERO_CHECKSUM_ACCEPTABLE, ADAPTATION = 7, 0x8001, 0xC006
 KEY_MANAGEMENT = 4242
 LARGEST = 1100
 ANSWERS = 1 << 31
@@ -149,6 +149,7 @@ class Association:
         offer = tlv(PARAMETER, struct.pack("!IBB", tie, CLIENT | SERVER, METHOD))
         self.own_parameter = offer[:10]
         head = struct.pack("!IIHHI", self.tag, 1 << 20, 1024, 1024, self.tsn)
+        parameters += (tlv(ZERO_CHECKSUM_ACCEPTABLE, b"DTLS"),)
         if self.options.adaptation is not None:
             parameters += (tlv(ADAPTATION, struct.pack("!I", self.options.adaptation)),)
         return chunk(kind, head + offer + b"".join(parameters))
@@ -161,7 +162,9 @@ class Association:
     # What comes
 
     def handle(self, packet):
-        if packet[8:12] != crc32c(packet[:8] + bytes(4) + packet[12:]):
+        # RFC 9653 section 5.3: the record's tag stands in for a checksum that was left out.
+        omitted = packet[8:12] == bytes(4) and packet[12] == DTLS
+        if not omitted and packet[8:12] != crc32c(packet[:8] + bytes(4) + packet[12:]):
             return tell("dropped", "checksum")
         source, _, tag = struct.unpack_from("!HHI", packet)
         inside = list(chunks(packet[12:]))

@@ -85,9 +85,13 @@ struct Shown {
     /// Key management methods that are offered.
     methods: String,
     malformed: bool,
+    /// Records without a checksum are taken, in an INIT or INIT ACK.
+    takes_zero: bool,
+    /// It is one.
+    omits_checksum: bool,
 }
 
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 13] = [
     "sctp.chunk_type",
     "sctp.data_payload_proto_id",
     "data.data",
@@ -98,16 +102,33 @@ const FIELDS: [&str; 10] = [
     "sctp_dtls.pvalid",
     "sctp_dtls.method",
     "_ws.malformed",
+    "sctp_dtls.error_detection",
+    "sctp_dtls.no_checksum",
+    "sctp.checksum.status",
 ];
 
 impl Shown {
     fn new(line: &str) -> Self {
         let fields: Vec<_> = line.split('\t').collect();
-        let [chunks, ppids, payload, addresses, epoch, locked, tls, pvalid, methods, malformed] =
-            fields[..]
+        let [
+            chunks,
+            ppids,
+            payload,
+            addresses,
+            epoch,
+            locked,
+            tls,
+            pvalid,
+            methods,
+            malformed,
+            takes_zero,
+            omitted,
+            checksum,
+        ] = fields[..]
         else {
             panic!("{line}")
         };
+        assert!(!checksum.contains('0'), "0 is bad");
         let list = |text: &str| {
             text.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
         };
@@ -122,6 +143,8 @@ impl Shown {
             is_pvalid: !pvalid.is_empty(),
             methods: methods.to_owned(),
             malformed: !malformed.is_empty(),
+            takes_zero: !takes_zero.is_empty(),
+            omits_checksum: !omitted.is_empty(),
         }
     }
 
@@ -228,6 +251,9 @@ fn with_the_keys_everything_is_readable() {
     assert_eq!((count("1"), count("2"), pvalid), (2, 2, 4));
     let offers: Vec<_> = shown.iter().map(|it| it.methods.as_str()).collect();
     assert_eq!(offers[..3], ["240", "240", ""]);
+    assert!(shown.iter().map(|it| it.takes_zero).eq((0..shown.len()).map(|number| number < 2)));
+    let omitted = protected.iter().filter(|it| it.omits_checksum).count();
+    assert!(omitted > 30 && shown[..4].iter().all(|it| !it.omits_checksum));
 }
 
 #[test]

@@ -46,7 +46,8 @@ fn nothing_that_is_sent_afterwards_can_be_read() {
     );
     assert!(it.pair.recorded.len() > before + 4, "heartbeats, too");
     for (_, _, bytes) in &it.pair.recorded[before..] {
-        let chunks: Vec<_> = Packet::parse(bytes).unwrap().chunks().map(Result::unwrap).collect();
+        let packet = Packet::without_checksum(bytes).or_else(|| Packet::parse(bytes).ok()).unwrap();
+        let chunks: Vec<_> = packet.chunks().map(Result::unwrap).collect();
         assert!(matches!(chunks[..], [Chunk::Dtls(_)]));
         assert!(!bytes.windows(6).any(|it| it == b"SECRET"));
     }

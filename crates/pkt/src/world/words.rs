@@ -6,7 +6,8 @@ use manypath_wire::{Chunk, Packet};
 
 /// The chunks of a packet.
 pub(super) fn chunks(bytes: &[u8]) -> String {
-    let Ok(packet) = Packet::parse(bytes) else { return "no SCTP packet".into() };
+    let packet = Packet::without_checksum(bytes).map_or_else(|| Packet::parse(bytes), Ok);
+    let Ok(packet) = packet else { return "no SCTP packet".into() };
     let one = |chunk: Result<Chunk<'_>, manypath_wire::ParseError>| match chunk {
         Ok(chunk) => chunk.to_string(),
         Err(error) => format!("{error}"),

@@ -51,6 +51,8 @@ pub enum Parameter<'a> {
     AddIncomingStreams(AddStreams),
     /// ECN Capable (0x8000).
     EcnCapable,
+    /// Zero Checksum Acceptable (0x8001): an Error Detection Method Identifier.
+    ZeroChecksumAcceptable(u32),
     /// Random (0x8002): a random number, of 32 bytes if it is to be of use.
     Random(&'a [u8]),
     /// Chunk List (0x8003): chunk types that the sender wants to be authenticated.
@@ -98,6 +100,9 @@ impl<'a> Parameter<'a> {
                 Self::parse_reconfiguration(tlv)
             }
             types::ECN_CAPABLE => capability::parse_flag(tlv).map(|()| Self::EcnCapable),
+            types::ZERO_CHECKSUM_ACCEPTABLE => {
+                unrecognized::parse_u32(tlv).map(Self::ZeroChecksumAcceptable)
+            }
             types::RANDOM => Ok(Self::Random(tlv.value)),
             types::CHUNKS => Ok(Self::Chunks(tlv.value)),
             types::HMAC_ALGO => authentication::parse_hmac_ids(tlv).map(Self::HmacAlgo),
@@ -163,6 +168,7 @@ impl<'a> Parameter<'a> {
             Self::AddOutgoingStreams(_) => types::ADD_OUTGOING_STREAMS,
             Self::AddIncomingStreams(_) => types::ADD_INCOMING_STREAMS,
             Self::EcnCapable => types::ECN_CAPABLE,
+            Self::ZeroChecksumAcceptable(_) => types::ZERO_CHECKSUM_ACCEPTABLE,
             Self::Random(_) => types::RANDOM,
             Self::Chunks(_) => types::CHUNKS,
             Self::HmacAlgo(_) => types::HMAC_ALGO,
@@ -197,6 +203,7 @@ impl<'a> Parameter<'a> {
             Self::SupportedAddressTypes(types) => address::emit_types(out, *types),
             Self::CookiePreservative(number)
             | Self::SsnTsnReset { request: number }
+            | Self::ZeroChecksumAcceptable(number)
             | Self::SuccessIndication(number)
             | Self::AdaptationIndication(number) => out.u32(*number),
             Self::OutgoingSsnReset(reset) => reconfiguration::emit_outgoing(out, reset),
@@ -235,6 +242,9 @@ impl fmt::Display for Parameter<'_> {
             Self::AddOutgoingStreams(add) => write!(f, "add_outgoing_streams {add}"),
             Self::AddIncomingStreams(add) => write!(f, "add_incoming_streams {add}"),
             Self::EcnCapable => f.write_str("ecn_capable"),
+            Self::ZeroChecksumAcceptable(method) => {
+                write!(f, "zero_checksum_acceptable method={method:#010x}")
+            }
             Self::Random(random) => authentication::fmt_random(f, random),
             Self::Chunks(types) => authentication::fmt_chunks(f, types),
             Self::HmacAlgo(ids) => authentication::fmt_hmac_ids(f, *ids),

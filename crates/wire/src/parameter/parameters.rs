@@ -156,6 +156,8 @@ mod tests {
             (Parameter::SupportedAddressTypes(types),
                 b"\x00\x0c\x00\x08\x00\x05\x00\x06", "supported_address_types=[5, 6]"),
             (Parameter::EcnCapable, b"\x80\x00\x00\x04", "ecn_capable"),
+            (Parameter::ZeroChecksumAcceptable(1),
+                b"\x80\x01\x00\x08\0\0\0\x01", "zero_checksum_acceptable method=0x00000001"),
             (Parameter::Random(b"not 32"), b"\x80\x02\x00\x0anot 32\0\0", "random=6 bytes"),
             (Parameter::Chunks(&[0xC1]), b"\x80\x03\x00\x05\xc1\0\0\0", "chunks=[193]"),
             (Parameter::HmacAlgo(HmacIds::from_slice(&[3])),

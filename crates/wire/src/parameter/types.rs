@@ -30,6 +30,8 @@ pub const ADD_OUTGOING_STREAMS: u16 = 17;
 pub const ADD_INCOMING_STREAMS: u16 = 18;
 /// ECN Capable (reserved by RFC 9260 section 3.3.2).
 pub const ECN_CAPABLE: u16 = 0x8000;
+/// Zero Checksum Acceptable (RFC 9653 section 4).
+pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
 /// Random (RFC 4895 section 3.1).
 pub const RANDOM: u16 = 0x8002;
 /// Chunk List (RFC 4895 section 3.2).

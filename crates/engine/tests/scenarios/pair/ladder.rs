@@ -25,7 +25,7 @@ pub(super) fn line(from: Side, path: u8, bytes: &[u8], lost: bool) -> String {
 }
 
 pub(super) fn chunk_names(bytes: &[u8]) -> Vec<&'static str> {
-    match Packet::parse(bytes) {
+    match Packet::without_checksum(bytes).map_or_else(|| Packet::parse(bytes), Ok) {
         Ok(packet) => packet.chunks().map(|chunk| chunk.map_or("?", |c| name(&c))).collect(),
         Err(_) => vec!["?"],
     }
