@@ -188,10 +188,19 @@ pub(super) fn shutdown(world: &mut World, args: &Arguments<'_>) -> Called {
     let Some(link) = socket.link else { return Ok(Outcome::Fails("ENOTCONN")) };
     if Some(how) != constant("SHUT_RD") {
         socket.shut = true;
-        let now = world.now;
-        world.stacks[link.stack].endpoint.shutdown(now, link.association);
+        end(world, link);
     }
     Ok(Outcome::OK)
+}
+
+/// Ends an association: when everything is delivered, or at once if a message has no end, which cannot be.
+pub(super) fn end(world: &mut World, link: LinkId) {
+    let (now, endpoint) = (world.now, &mut world.stacks[link.stack].endpoint);
+    if endpoint.is_unfinished(link.association, None) {
+        endpoint.abort(now, link.association, &[]);
+    } else {
+        endpoint.shutdown(now, link.association);
+    }
 }
 
 /// `close(fd)`: a graceful end. Associations that nobody has accepted end with their listener.
@@ -200,14 +209,12 @@ pub(super) fn close(world: &mut World, args: &Arguments<'_>) -> Called {
     let socket = world.sockets.get(fd)?.clone();
     world.sockets.close(fd);
     let now = world.now;
-    if let Some(link) = socket.link {
-        let endpoint = &mut world.stacks[link.stack].endpoint;
-        // A message without an end cannot be delivered.
-        if socket.linger == Some(0) || endpoint.is_unfinished(link.association, None) {
-            endpoint.abort(now, link.association, &[]);
-        } else {
-            endpoint.shutdown(now, link.association);
+    match socket.link {
+        Some(link) if socket.linger == Some(0) => {
+            world.stacks[link.stack].endpoint.abort(now, link.association, &[]);
         }
+        Some(link) => end(world, link),
+        None => {}
     }
     if let (true, Some(stack)) = (socket.listening, socket.stack) {
         let stack = &mut world.stacks[stack];

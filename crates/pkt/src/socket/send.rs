@@ -3,7 +3,7 @@
 use super::arguments::{Arguments, field, fields, int};
 use super::constants::constant;
 use super::errno::{Called, Outcome};
-use super::lifecycle::{begin, take_error};
+use super::lifecycle::{begin, end, take_error};
 use super::options;
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
@@ -256,7 +256,7 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
     let Some(link) = world.sockets.get(fd)?.link else { return Ok(Outcome::Fails("ENOTCONN")) };
     let now = world.now;
     let kept = &world.sockets.get(fd)?.kept;
-    let in_parts = kept.get("SCTP_EXPLICIT_EOR").is_some_and(|on| *on != 0);
+    let explicit = kept.get("SCTP_EXPLICIT_EOR").is_some_and(|on| *on != 0);
     world.link(link)?.is_dry = false;
     let endpoint = &mut world.stacks[link.stack].endpoint;
     if has("SCTP_ABORT") {
@@ -264,19 +264,21 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
         return Ok(Outcome::bytes(message.len));
     }
     let eof = has("SCTP_EOF");
+    let (stream, reliability) =
+        (StreamId(message.stream), message.reliability.unwrap_or_default());
     // Of a part as much is taken as there is room for (RFC 6458 section 8.1.26).
-    let space = if in_parts { endpoint.send_space(link.association) } else { usize::MAX };
+    let is_cut = explicit && reliability == Reliability::Reliable;
+    let space = if is_cut { endpoint.send_space(link.association) } else { usize::MAX };
     let given = message.len.min(space);
-    let end =
-        match (in_parts && (given < message.len || !has("SCTP_EOR")), has("SCTP_SACK_IMMEDIATELY"))
-        {
-            (true, _) => MessageEnd::Open,
-            (false, true) => MessageEnd::LastPrompt,
-            (false, false) => MessageEnd::Last,
-        };
-    let reliability = message.reliability.unwrap_or_default();
+    let open = explicit && (given < message.len || !eof && !has("SCTP_EOR"));
+    let is_part = open || endpoint.is_unfinished(link.association, Some(stream));
+    let last = match (open, has("SCTP_SACK_IMMEDIATELY")) {
+        (true, _) => MessageEnd::Open,
+        (false, true) => MessageEnd::LastPrompt,
+        (false, false) => MessageEnd::Last,
+    };
     let outgoing = Outgoing {
-        stream: StreamId(message.stream),
+        stream,
         ppid: Ppid(message.ppid),
         unordered: has("SCTP_UNORDERED"),
         payload: Bytes::from(vec![0; given]),
@@ -284,13 +286,15 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
     let outcome = match reliability {
         _ if eof && message.len == 0 => Ok(()),
         _ if given == 0 && message.len > 0 => Err(SendError::BufferFull),
-        Reliability::Reliable if in_parts || end == MessageEnd::LastPrompt => {
-            endpoint.send_part(now, link.association, outgoing, end)
+        Reliability::Reliable if is_part || last == MessageEnd::LastPrompt => {
+            endpoint.send_part(now, link.association, outgoing, last)
         }
+        // Parts are reliable.
+        _ if is_part => Err(SendError::Unfinished),
         other => endpoint.send_with(now, link.association, outgoing, other),
     };
-    if eof {
-        endpoint.shutdown(now, link.association);
+    if eof && outcome.is_ok() && given == message.len {
+        end(world, link);
     }
     Ok(match outcome {
         Ok(()) => Outcome::bytes(given),
