@@ -3,7 +3,7 @@
 use crate::layout::{Connecting, Setting};
 use manypath_control::{SocketOptions, Transport};
 use manypath_gate::gate::GateId;
-use socket2::Socket;
+use manypath_gate::join::Join;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -38,9 +38,7 @@ pub(crate) enum Phase {
     /// The stack is at work.
     Held,
     /// The destination has accepted; our far end is being connected to the socket.
-    Completing { far: Socket },
-    /// As `Completing`, but the kernel must first forget an earlier connection of these ports.
-    Delayed { until: Instant, tries: u32 },
+    Joining(Join),
     /// The stack relays the connection.
     Active,
 }
@@ -79,8 +77,7 @@ impl Connections {
             | Phase::Unrouted { .. }
             | Phase::Asking { .. }
             | Phase::Held
-            | Phase::Completing { .. }
-            | Phase::Delayed { .. } => &mut self.by_cookie,
+            | Phase::Joining(_) => &mut self.by_cookie,
         };
         numbers.insert(connection.of.cookie, id);
         self.by_id.insert(id, connection);
@@ -112,11 +109,13 @@ impl Connections {
     /// Those at which it is time to look again.
     pub(crate) fn due(&self, now: Instant) -> Vec<u64> {
         let at = |one: &Connection| match one.phase {
-            Phase::Delayed { until: at, .. } | Phase::Unrouted { again: at, .. } => Some(at),
+            Phase::Joining(Join::Delayed { until: at, .. }) | Phase::Unrouted { again: at, .. } => {
+                Some(at)
+            }
             Phase::Barred { .. }
             | Phase::Asking { .. }
             | Phase::Held
-            | Phase::Completing { .. }
+            | Phase::Joining(Join::Connecting(_))
             | Phase::Active => None,
         };
         let due = self.waiting().filter(|(_, one)| at(one).is_some_and(|at| at <= now));

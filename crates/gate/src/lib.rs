@@ -1,6 +1,7 @@
 //! What joins sockets of unmodified programs to a stack, however their connects are noticed.
 //!
 //! * [`gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
+//! * [`join`]: how it is joined with its far end then;
 //! * [`socket`], [`address`]: looking at a program's socket, and at addresses as programs write them;
 //! * [`Told`]: what a program is told of the way of its connection;
 //! * [`egress`]: whether the host's policy lets a program send to a destination;
@@ -17,6 +18,7 @@ pub mod door;
 pub mod egress;
 pub mod gate;
 pub mod group;
+pub mod join;
 pub mod packet;
 pub mod poll;
 pub mod socket;

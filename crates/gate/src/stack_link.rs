@@ -4,8 +4,9 @@ use crate::back_off::BackOff;
 use crate::choice::StackChoice;
 use libc::pollfd;
 use manypath_control::{
-    ControlClient, ControlError, ControlSocket, Reply, Request, Role, is_spoken,
+    ControlClient, ControlError, ControlSocket, Reply, Request, Role, SocketOptions, is_spoken,
 };
+use socket2::Socket;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -115,6 +116,14 @@ impl StackLink {
         self.flush();
         if self.queue.len() > MAX_QUEUE {
             self.lose(None);
+        }
+    }
+
+    /// Hands a connection's far end over, and tells the options of the program's socket.
+    pub fn attach(&mut self, id: u64, far: Socket, options: SocketOptions) {
+        self.send(Request::Attach { id }, Some(far.into()));
+        if options != SocketOptions::default() {
+            self.send(Request::Options { id, options }, None);
         }
     }
 

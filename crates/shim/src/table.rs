@@ -4,7 +4,7 @@ use crate::gate::GateId;
 use crate::seccomp::Trap;
 use libc::pollfd;
 use manypath_control::{SocketOptions, Transport};
-use socket2::Socket;
+use manypath_gate::join::Join;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -55,9 +55,7 @@ pub(crate) enum Phase {
     /// The socket waits at a gate.
     Held,
     /// The destination has accepted; our far end is being connected to the socket.
-    Completing { far: Socket },
-    /// As `Completing`, but the kernel must first forget an earlier connection of these ports.
-    Delayed { until: Instant, tries: u32 },
+    Joining(Join),
     /// The stack relays the connection.
     Active,
     /// The socket was reset, and this is the error the program shall see.
@@ -114,8 +112,8 @@ impl Connection {
     /// Whether time alone may change it.
     fn needs_clock(&self) -> bool {
         match self.phase {
-            Phase::Asking { .. } | Phase::Deciding | Phase::Delayed { .. } => true,
-            Phase::Held | Phase::Completing { .. } => !self.callers.is_empty(),
+            Phase::Asking { .. } | Phase::Deciding | Phase::Joining(Join::Delayed { .. }) => true,
+            Phase::Held | Phase::Joining(Join::Connecting(_)) => !self.callers.is_empty(),
             Phase::Active | Phase::Failed { .. } | Phase::Closed => false,
         }
     }
@@ -154,7 +152,7 @@ impl Table {
         if connection.needs_clock() {
             self.clocked.insert(id);
         }
-        if matches!(connection.phase, Phase::Completing { .. }) {
+        if matches!(connection.phase, Phase::Joining(Join::Connecting(_))) {
             self.completing.insert(id);
         }
         self.failed += usize::from(matches!(connection.phase, Phase::Failed { .. }));
@@ -201,7 +199,7 @@ impl Table {
     /// The connections whose far end is being connected, and what to poll for.
     pub(crate) fn completing(&self) -> impl Iterator<Item = (u64, pollfd)> {
         self.completing.iter().filter_map(|&id| {
-            let Phase::Completing { far } = &self.get(id)?.phase else { return None };
+            let Phase::Joining(Join::Connecting(far)) = &self.get(id)?.phase else { return None };
             Some((id, pollfd { fd: far.as_raw_fd(), events: libc::POLLOUT, revents: 0 }))
         })
     }

@@ -5,15 +5,11 @@ use super::ways::Whose;
 use super::{Error, Redirector};
 use crate::connections::{Connection, Phase};
 use crate::layout::{Connecting, Setting, WayKey};
-use manypath_control::{Reply, Request, SocketOptions, Transport};
+use manypath_control::{Reply, Request, Transport};
 use manypath_gate::gate::GateId;
-use manypath_gate::socket;
-use std::os::fd::AsFd;
+use manypath_gate::join::{Join, Step, outcome};
 use std::time::{Duration, Instant};
 
-/// The kernel forgets a loopback connection of the same ports within a second.
-const RETRY: Duration = Duration::from_millis(100);
-const MAX_TRIES: u32 = 20;
 /// As long as the kernel sends SYNs (`tcp_syn_retries`).
 const MOST_UNROUTED: Duration = Duration::from_secs(127);
 /// Pause between two looks for a route that has gone.
@@ -165,53 +161,42 @@ impl Redirector {
     }
 
     /// Connects a far end to the socket that waits at the gate.
-    fn complete(&mut self, id: u64, mut connection: Connection, tries: u32) {
-        match self.gates.open(connection.gate, connection.of.own) {
-            Ok(far) => {
-                connection.phase = Phase::Completing { far };
-                self.connections.put(id, connection);
-                self.check_far(id);
-            }
-            Err(error) => {
-                self.far_failed(id, connection, error.raw_os_error().unwrap_or(0), tries);
-            }
-        }
+    fn complete(&mut self, id: u64, connection: Connection, tries: u32) {
+        let far = self.gates.open(connection.gate, connection.of.own);
+        self.on_join(id, connection, Join::begin(far, tries, outcome, Instant::now()));
     }
 
     /// Looks at the far ends that have become ready.
     pub(super) fn handle_far_ends(&mut self) {
-        let completing = |phase: &Phase| matches!(phase, Phase::Completing { .. });
-        let waiting = self.connections.waiting().filter(|(_, one)| completing(&one.phase));
+        let connecting = |phase: &Phase| matches!(phase, Phase::Joining(Join::Connecting(_)));
+        let waiting = self.connections.waiting().filter(|(_, one)| connecting(&one.phase));
         let waiting: Vec<u64> = waiting.map(|(id, _)| id).collect();
-        waiting.into_iter().for_each(|id| self.check_far(id));
-    }
-
-    fn check_far(&mut self, id: u64) {
-        let Some(Phase::Completing { far }) = self.connections.phase(id) else { return };
-        if socket::ready(far.as_fd(), libc::POLLOUT) == 0 {
-            return;
-        }
-        let errno = socket::take_error(far.as_fd());
-        let Some(connection) = self.connections.take(id) else { return };
-        match errno {
-            0 => self.attach(id, connection),
-            errno => self.far_failed(id, connection, errno, 0),
+        for id in waiting {
+            let Some(connection) = self.connections.take(id) else { continue };
+            let Phase::Joining(join) = connection.phase else { continue };
+            let step = join.go_on(outcome, Instant::now());
+            self.on_join(id, Connection { phase: Phase::Held, ..connection }, step);
         }
     }
 
-    fn attach(&mut self, id: u64, mut connection: Connection) {
-        let phase = std::mem::replace(&mut connection.phase, Phase::Active);
-        let Phase::Completing { far } = phase else { return };
-        self.stack.send(Request::Attach { id }, Some(far.into()));
-        let options = connection.of.options;
-        if options != SocketOptions::default() {
-            self.stack.send(Request::Options { id, options }, None);
-        }
-        match connection.transport {
-            Some(Transport::Sctp) => self.report.sctp += 1,
-            Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
+    fn on_join(&mut self, id: u64, mut connection: Connection, step: Step) {
+        let is_over = matches!(step, Step::GivenUp);
+        match step {
+            Step::Wait(join) => connection.phase = Phase::Joining(join),
+            Step::Joined(far) => {
+                connection.phase = Phase::Active;
+                self.stack.attach(id, far, connection.of.options);
+                match connection.transport {
+                    Some(Transport::Sctp) => self.report.sctp += 1,
+                    Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
+                }
+            }
+            Step::GivenUp => {}
         }
         self.connections.put(id, connection);
+        if is_over {
+            self.give_up(id);
+        }
     }
 
     /// A program has set an option of a socket; before it is attached the stack need not know.
@@ -219,17 +204,6 @@ impl Redirector {
         if let Some((id, options)) = self.connections.set(cookie, setting) {
             self.stack.send(Request::Options { id, options }, None);
         }
-    }
-
-    fn far_failed(&mut self, id: u64, mut connection: Connection, errno: i32, tries: u32) {
-        if errno == libc::EADDRNOTAVAIL && tries < MAX_TRIES {
-            let until = Instant::now() + RETRY;
-            connection.phase = Phase::Delayed { until, tries: tries + 1 };
-            return self.connections.put(id, connection);
-        }
-        // Most likely the program has closed the socket. If it has not, it must hear something.
-        self.connections.put(id, connection);
-        self.give_up(id);
     }
 
     /// Takes a connection that is over.
@@ -309,7 +283,7 @@ impl Redirector {
         }
         for id in self.connections.due(now) {
             let Some(connection) = self.connections.take(id) else { continue };
-            if let Phase::Delayed { tries, .. } = connection.phase {
+            if let Phase::Joining(Join::Delayed { tries, .. }) = connection.phase {
                 self.complete(id, connection, tries);
             } else if let Phase::Unrouted { last, .. } = connection.phase {
                 self.decide(id, connection.of, connection.gate, last);

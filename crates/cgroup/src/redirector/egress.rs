@@ -180,8 +180,7 @@ impl Redirector {
             Phase::Unrouted { .. }
             | Phase::Asking { .. }
             | Phase::Held
-            | Phase::Completing { .. }
-            | Phase::Delayed { .. }
+            | Phase::Joining(_)
             | Phase::Active => false,
         };
         let waiting = self.connections.waiting().filter(|(_, one)| decided(&one.phase));

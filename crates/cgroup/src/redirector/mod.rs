@@ -26,6 +26,7 @@ use libc::pollfd;
 use manypath_control::{Role, manager};
 use manypath_gate::door::Door;
 use manypath_gate::gate::Gates;
+use manypath_gate::join::Join;
 use manypath_gate::poll::{interest, poll, raise_descriptor_limit};
 use manypath_gate::socket;
 use manypath_gate::stack_link::StackLink;
@@ -278,12 +279,12 @@ impl Redirector {
         entries.extend(self.detours.interests());
         entries.extend(self.networks.interests());
         let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
-            Phase::Completing { far } => Some(far.as_raw_fd()),
+            Phase::Joining(Join::Connecting(far)) => Some(far.as_raw_fd()),
             Phase::Barred { own } => Some(own.as_raw_fd()),
             Phase::Unrouted { .. }
             | Phase::Asking { .. }
             | Phase::Held
-            | Phase::Delayed { .. }
+            | Phase::Joining(Join::Delayed { .. })
             | Phase::Active => None,
         });
         entries.extend(far_ends.map(|fd| pollfd { fd, events: libc::POLLOUT, revents: 0 }));
@@ -292,9 +293,12 @@ impl Redirector {
 
     fn timeout(&self) -> Option<Duration> {
         let phases = self.connections.waiting().filter_map(|(_, one)| match one.phase {
-            Phase::Asking { until } | Phase::Delayed { until, .. } => Some(until),
+            Phase::Asking { until } | Phase::Joining(Join::Delayed { until, .. }) => Some(until),
             Phase::Unrouted { again, .. } => Some(again),
-            Phase::Held | Phase::Barred { .. } | Phase::Completing { .. } | Phase::Active => None,
+            Phase::Held
+            | Phase::Barred { .. }
+            | Phase::Joining(Join::Connecting(_))
+            | Phase::Active => None,
         });
         let refusals = self.refusals.iter().map(|(at, ..)| *at);
         let others = [

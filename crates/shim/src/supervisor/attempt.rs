@@ -203,9 +203,7 @@ impl Supervisor {
         let mut connection = self.table.take(id)?;
         let answer = match connection.phase {
             Phase::Asking { .. } | Phase::Deciding => self.join(&mut connection, caller),
-            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
-                join_held(&mut connection, caller)
-            }
+            Phase::Held | Phase::Joining(_) => join_held(&mut connection, caller),
             Phase::Failed { errno } => return Some(self.fetch_failure(connection, errno, &caller)),
             Phase::Active | Phase::Closed => Some(Answer::Continue),
         };

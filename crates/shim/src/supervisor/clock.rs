@@ -5,6 +5,7 @@ use crate::program;
 use crate::seccomp::Answer;
 use crate::table::{Caller, Connection, Phase};
 use manypath_control::Request;
+use manypath_gate::join::Join;
 use std::time::{Duration, Instant};
 
 /// How often callers that wait are looked after.
@@ -63,11 +64,16 @@ impl Supervisor {
         match connection.phase {
             Phase::Asking { until } if now >= until => self.on_no_answer(connection),
             Phase::Asking { .. } | Phase::Deciding => self.look_after(connection, now),
-            Phase::Delayed { until, tries } if now >= until => self.complete(connection, tries),
-            Phase::Held | Phase::Completing { .. } => Some(self.look_after_joined(connection, now)),
-            Phase::Delayed { .. } | Phase::Active | Phase::Failed { .. } | Phase::Closed => {
-                Some(connection)
+            Phase::Joining(Join::Delayed { until, tries }) if now >= until => {
+                self.complete(connection, tries)
             }
+            Phase::Held | Phase::Joining(Join::Connecting(_)) => {
+                Some(self.look_after_joined(connection, now))
+            }
+            Phase::Joining(Join::Delayed { .. })
+            | Phase::Active
+            | Phase::Failed { .. }
+            | Phase::Closed => Some(connection),
         }
     }
 

@@ -4,15 +4,13 @@ use super::Supervisor;
 use crate::seccomp::Answer;
 use crate::socket;
 use crate::table::{Caller, Connection, Held, Phase, Purpose};
-use manypath_control::{Request, SocketOptions, Transport};
+use manypath_control::{Request, Transport};
+use manypath_gate::join::{Join, Step, outcome};
+use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
-
-/// The kernel forgets a loopback connection of the same ports within a second.
-const RETRY: Duration = Duration::from_millis(100);
-const MAX_TRIES: u32 = 20;
+use std::time::Instant;
 
 impl Supervisor {
     /// Connects the program's socket to a gate. Returns where it waits; `None` when nobody has the socket.
@@ -32,19 +30,10 @@ impl Supervisor {
     }
 
     /// Connects a far end to the socket that waits at the gate. The destination has accepted.
-    pub(super) fn complete(
-        &mut self,
-        mut connection: Connection,
-        tries: u32,
-    ) -> Option<Connection> {
+    pub(super) fn complete(&mut self, connection: Connection, tries: u32) -> Option<Connection> {
         let held = connection.held?;
-        match self.gates.open(held.gate, held.own) {
-            Ok(far) => {
-                connection.phase = Phase::Completing { far };
-                self.check_far(connection)
-            }
-            Err(e) => self.far_failed(connection, e.raw_os_error().unwrap_or(0), tries),
-        }
+        let far = self.gates.open(held.gate, held.own);
+        self.on_join(connection, Join::begin(far, tries, outcome, Instant::now()))
     }
 
     /// Looks at the far ends that have become ready.
@@ -55,24 +44,29 @@ impl Supervisor {
     }
 
     fn check_far(&mut self, connection: Connection) -> Option<Connection> {
-        let Phase::Completing { far } = &connection.phase else { return Some(connection) };
-        if socket::ready(far.as_fd(), libc::POLLOUT) == 0 {
-            return Some(connection);
-        }
-        match socket::take_error(far.as_fd()) {
-            0 => self.attach(connection),
-            errno => self.far_failed(connection, errno, 0),
+        let Phase::Joining(join) = connection.phase else { return Some(connection) };
+        let step = join.go_on(outcome, Instant::now());
+        self.on_join(Connection { phase: Phase::Held, ..connection }, step)
+    }
+
+    fn on_join(&mut self, mut connection: Connection, step: Step) -> Option<Connection> {
+        match step {
+            Step::Wait(join) => {
+                connection.phase = Phase::Joining(join);
+                Some(connection)
+            }
+            Step::Joined(far) => self.attach(connection, far),
+            Step::GivenUp => {
+                self.stack.send(Request::Cancel { id: connection.id }, None);
+                self.report.given_up += 1;
+                self.fail_held(connection, libc::ECONNABORTED)
+            }
         }
     }
 
-    fn attach(&mut self, mut connection: Connection) -> Option<Connection> {
-        let phase = std::mem::replace(&mut connection.phase, Phase::Active);
-        let Phase::Completing { far } = phase else { return Some(connection) };
-        let (id, options) = (connection.id, connection.options);
-        self.stack.send(Request::Attach { id }, Some(far.into()));
-        if options != SocketOptions::default() {
-            self.stack.send(Request::Options { id, options }, None);
-        }
+    fn attach(&mut self, mut connection: Connection, far: Socket) -> Option<Connection> {
+        connection.phase = Phase::Active;
+        self.stack.attach(connection.id, far, connection.options);
         match connection.transport {
             Some(Transport::Sctp) => self.report.sctp += 1,
             Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
@@ -96,22 +90,6 @@ impl Supervisor {
             }
             (Purpose::Connect | Purpose::Send(_), _) => Answer::Continue,
         }
-    }
-
-    fn far_failed(
-        &mut self,
-        mut connection: Connection,
-        errno: i32,
-        tries: u32,
-    ) -> Option<Connection> {
-        if errno == libc::EADDRNOTAVAIL && tries < MAX_TRIES {
-            connection.phase = Phase::Delayed { until: Instant::now() + RETRY, tries: tries + 1 };
-            return Some(connection);
-        }
-        // Most likely the program has closed the socket. If it has not, it must hear something.
-        self.stack.send(Request::Cancel { id: connection.id }, None);
-        self.report.given_up += 1;
-        self.fail_held(connection, libc::ECONNABORTED)
     }
 }
 

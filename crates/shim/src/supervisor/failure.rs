@@ -126,11 +126,7 @@ impl Supervisor {
     pub(super) fn abandon(&mut self, mut connection: Connection) {
         match connection.phase {
             Phase::Active | Phase::Failed { .. } | Phase::Closed => {}
-            Phase::Asking { .. }
-            | Phase::Deciding
-            | Phase::Held
-            | Phase::Completing { .. }
-            | Phase::Delayed { .. } => {
+            Phase::Asking { .. } | Phase::Deciding | Phase::Held | Phase::Joining(_) => {
                 self.stack.send(Request::Cancel { id: connection.id }, None);
                 self.report.given_up += 1;
             }
@@ -152,7 +148,7 @@ impl Supervisor {
                     Phase::Asking { .. } | Phase::Deciding => {
                         return this.fall_back(connection, "stack-lost");
                     }
-                    Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+                    Phase::Held | Phase::Joining(_) => {
                         this.report.failed += 1;
                         return this.fail_held(connection, libc::ECONNABORTED);
                     }

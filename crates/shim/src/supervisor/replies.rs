@@ -96,9 +96,7 @@ impl Supervisor {
                 None
             }
             // Too late: the program's socket is committed. The stack knows that.
-            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
-                self.fail_held(connection, libc::ECONNABORTED)
-            }
+            Phase::Held | Phase::Joining(_) => self.fail_held(connection, libc::ECONNABORTED),
             Phase::Active | Phase::Failed { .. } | Phase::Closed => Some(connection),
         }
     }
@@ -128,7 +126,7 @@ impl Supervisor {
                 self.report.failed += 1;
                 self.refuse(connection, errno)
             }
-            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+            Phase::Held | Phase::Joining(_) => {
                 self.report.failed += 1;
                 self.fail_held(connection, errno)
             }
@@ -145,9 +143,7 @@ impl Supervisor {
             }
             // Nothing to close yet: the stack has lost it.
             Phase::Asking { .. } | Phase::Deciding => self.refuse(connection, libc::ECONNABORTED),
-            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
-                self.fail_held(connection, libc::ECONNABORTED)
-            }
+            Phase::Held | Phase::Joining(_) => self.fail_held(connection, libc::ECONNABORTED),
             Phase::Failed { .. } | Phase::Closed => Some(connection),
         }
     }

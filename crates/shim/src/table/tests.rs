@@ -2,6 +2,7 @@
 
 use super::{Connection, Phase, REMEMBERED, Table};
 use manypath_control::SocketOptions;
+use manypath_gate::join::Join;
 use std::time::Instant;
 
 fn connection(id: u64, phase: Phase) -> Connection {
@@ -60,7 +61,7 @@ fn only_undecided_connections_need_the_clock() {
         Phase::Asking { until },
         Phase::Deciding,
         Phase::Held,
-        Phase::Delayed { until, tries: 0 },
+        Phase::Joining(Join::Delayed { until, tries: 0 }),
         Phase::Active,
         Phase::Closed,
     ];
