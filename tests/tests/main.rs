@@ -3,6 +3,7 @@
 mod architecture;
 mod bench_grid;
 mod bench_help;
+mod circles;
 mod engine_modules;
 mod requirements;
 mod size;
