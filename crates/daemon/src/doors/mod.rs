@@ -18,6 +18,7 @@ mod users;
 pub use listen::listen_transparently;
 pub use users::Users;
 
+use crate::accept::{accept, refuse};
 use crate::allow::meanings;
 use crate::association::RelayId;
 use crate::attempt::{Attempts, Client, Control};
@@ -138,7 +139,7 @@ impl DoorRoom {
     pub(crate) fn accept(&mut self, base: &mut Base, attempts: &mut Attempts) {
         let listeners = self.doors.iter().map(|door| (&door.listener, door.is_proxy));
         let (timer, delayed) = (Timer::DoorListeners, "door_clients_not_taken_in");
-        for (fd, peer, is_proxy) in base.core.accept_clients(listeners, timer, delayed) {
+        for (fd, peer, is_proxy) in accept(&mut base.core, listeners, timer, delayed) {
             self.on_client(base, attempts, fd, peer, is_proxy);
         }
     }
@@ -167,7 +168,7 @@ impl DoorRoom {
             if welcome {
                 self.hosts.of(host).refused += 1;
             }
-            return base.core.refuse_client(&fd, peer, reason);
+            return refuse(&mut base.core, &fd, peer, reason);
         }
         let id = base.core.next_id();
         let users = self.users.clone();

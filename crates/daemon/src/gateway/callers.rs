@@ -1,6 +1,7 @@
 //! TCP clients, until their association is there.
 
 use super::{Printer, Way};
+use crate::accept::{accept, refuse};
 use crate::association::{FlowUse, RelayId};
 use crate::attempt::Open;
 use crate::base::Base;
@@ -86,7 +87,7 @@ impl Callers {
     /// Takes in TCP clients, so many in one turn.
     pub(crate) fn accept_callers(&mut self, base: &mut Base, relays: &Relays) {
         let listeners = self.listeners.iter().map(|one| (one, ()));
-        let clients = base.core.accept_clients(listeners, Timer::Callers, "clients_not_taken_in");
+        let clients = accept(&mut base.core, listeners, Timer::Callers, "clients_not_taken_in");
         for (fd, client, ()) in clients {
             self.on_caller(base, relays, fd, client);
         }
@@ -102,7 +103,7 @@ impl Callers {
             None
         };
         if let Some(reason) = refused {
-            return base.core.refuse_client(&fd, client, reason);
+            return refuse(&mut base.core, &fd, client, reason);
         }
         let id = RelayId(base.core.next_id());
         match Socket::towards(client, fd, &base.core.registry, Source::Caller(id.0).token()) {
