@@ -16,7 +16,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("cli::ReportJson", 21),
     ("control::PathStatus", 35),
     ("control::StackStatus", 23),
-    ("daemon::StackConfig", 62),
+    ("daemon::StackConfig", 27),
     ("engine::Bbr", 26),
     ("engine::Config", 82),
     ("engine::Flight", 24),

@@ -312,7 +312,7 @@ impl Core {
 
     /// The side that began an association ends it for want of flows; the other one waits longer.
     pub(crate) fn idle_timeout(&self, ours: bool) -> Duration {
-        if ours { self.config.idle_timeout } else { self.config.peer_idle_timeout }
+        if ours { self.config.limits.idle_timeout } else { self.config.limits.peer_idle_timeout }
     }
 
     /// When the association began.

@@ -97,65 +97,46 @@ pub enum Encapsulation {
     Native,
 }
 
-/// What a stack does and how. `StackConfig::default()` is a client that nobody controls yet.
-#[derive(Debug)]
-pub struct StackConfig {
-    /// The local addresses to use.
-    pub locals: Locals,
-    /// Which parameters the engine has.
-    pub profile: Profile,
-    /// What carries SCTP.
-    pub encapsulation: Encapsulation,
-    /// UDP port of the own sockets; 0 takes a free one.
-    pub udp_port: u16,
-    /// UDP port at which peers are expected.
-    pub peer_udp_port: u16,
-    /// UDP port below 1024 where a server also listens if it may, and where a client asks for services at ports
-    /// below 1024; 0 for none.
-    pub privileged_port: u16,
-    /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](Self::peer_udp_port), where any user of
+/// Which connections are carried and how, where no rule says otherwise.
+#[derive(Clone, Debug)]
+pub struct Carrying {
+    /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](StackConfig::peer_udp_port), where any user of
     /// the peer's host may answer, unless a rule says otherwise.
     pub unproven: bool,
-    /// Whether peers may begin associations (the server role).
-    pub accept: bool,
-    /// Serve listeners of programs under `manypath run` and nothing else, from the first one that
-    /// the rules open until the last launcher has gone.
-    pub listeners_only: bool,
-    /// What peers may reach through this host; nothing else is ever dialled.
-    pub allow: Vec<Allow>,
-    /// Join SCTP programs with TCP programs, and do nothing else.
-    pub gateway: Option<Gateway>,
-    /// Where connections come in of programs and hosts that no launcher intercepts.
-    pub doors: Option<Doors>,
-    /// The rules table: which connects are carried, and what peers may reach besides `allow`.
-    /// Without one, connects are carried and `allow` is all.
-    pub rules: Option<RulesFile>,
-    /// What paths are there for, read at the beginning and again when asked.
-    pub paths: Option<PathsFile>,
     /// What is sent over several paths at once.
     pub redundancy: Redundancy,
     /// What happens on paths that share a bottleneck.
     pub shared_bottleneck: SharedBottleneck,
-    /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
-    pub settings: Option<SettingsFile>,
-    /// Begin without the settings that are wrong, instead of not at all.
-    pub ignore_wrong_settings: bool,
-    /// Names of settings that the file does not change, because the user has given them.
-    pub fixed: Vec<&'static str>,
     /// Whether connections of programs that have bound an address use every path; otherwise they
     /// are left to plain TCP from that address.
     pub force_bindall: bool,
     /// Whether connections are left to plain TCP where a single short path leads to the peer, unless a
     /// rule says otherwise.
     pub step_aside: StepAside,
-    /// Whether associations are encrypted, unless a rule says otherwise. Those of a gateway never are.
-    pub encrypt: Encrypt,
-    /// Relay flows of authorized peers to other hosts.
-    pub relay: Option<RelayConfig>,
-    /// By which relays connections go, unless a rule says otherwise.
-    pub via: Option<Via>,
-    /// Where the keys of this host and of its peers are kept; nowhere when absent.
-    pub keys: Option<KeyFiles>,
+    /// Whether plain TCP is tried beside SCTP from the start where nothing is known of a peer, and used unless the peer
+    /// answers over SCTP soon after.
+    pub tcp_race: bool,
+    /// Whether what is known about peers is used and kept.
+    pub peer_cache: bool,
+}
+
+impl Default for Carrying {
+    fn default() -> Self {
+        Self {
+            unproven: false,
+            redundancy: Redundancy::Off,
+            shared_bottleneck: SharedBottleneck::Detect,
+            force_bindall: true,
+            step_aside: StepAside::Auto,
+            tcp_race: true,
+            peer_cache: true,
+        }
+    }
+}
+
+/// How long a stack waits and remembers, how often it tries, and how much it holds.
+#[derive(Clone, Debug)]
+pub struct Limits {
     /// Bytes that peers may be promised for data that programs have not taken, by all flows together.
     pub receive_memory: u64,
     /// INITs sent again before the fallback.
@@ -172,19 +153,10 @@ pub struct StackConfig {
     pub unreachable_patience: Duration,
     /// How long a non-blocking connect waits for SCTP before plain TCP is tried in parallel.
     pub tcp_head_start: Duration,
-    /// Whether plain TCP is tried beside SCTP from the start where nothing is known of a peer, and used unless the peer
-    /// answers over SCTP soon after.
-    pub tcp_race: bool,
     /// How long a peer or service that could not be used is remembered.
     pub negative_cache: Duration,
-    /// Whether what is known about peers is used and kept.
-    pub peer_cache: bool,
     /// How long a service that was reached over SCTP is trusted to be reached so.
     pub positive_cache: Duration,
-    /// Where what is known about peers is kept; nowhere when absent.
-    pub peer_memory: Option<PeerCache>,
-    /// Where it is kept what interfaces with a budget have carried; nowhere when absent.
-    pub budgets: Option<PathBuf>,
     /// How long a datagram is worth something, if no rule says so.
     pub datagram_lifetime: Duration,
     /// How long a flow of datagrams is kept in which none comes or goes.
@@ -198,6 +170,40 @@ pub struct StackConfig {
     pub drain_timeout: Duration,
     /// How long a stack that was told to end by a signal lets flows run on.
     pub exit_timeout: Duration,
+    /// How long a stack that launchers share, and its associations, outlive the last of them.
+    pub shared_pause: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            receive_memory: default_receive_memory(),
+            init_rtx_max: 2,
+            path_rtx_max: 5,
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(60),
+            fallback_timeout: Duration::from_millis(300),
+            unreachable_patience: Duration::from_secs(15),
+            tcp_head_start: Duration::from_millis(150),
+            negative_cache: Duration::from_secs(60),
+            positive_cache: Duration::from_secs(86_400),
+            datagram_lifetime: Duration::from_millis(500),
+            datagram_idle: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(60),
+            peer_idle_timeout: Duration::from_secs(600),
+            drain_timeout: Duration::from_secs(60),
+            exit_timeout: Duration::from_secs(3),
+            shared_pause: Duration::from_secs(300),
+        }
+    }
+}
+
+/// The process of a stack: what it was started with, who controls it, and when it ends.
+#[derive(Debug, Default)]
+pub struct ProcessConfig {
+    /// Serve listeners of programs under `manypath run` and nothing else, from the first one that
+    /// the rules open until the last launcher has gone.
+    pub listeners_only: bool,
     /// A connected control socket, from the launcher that started this stack.
     pub control: Option<OwnedFd>,
     /// Where to put a listening control socket, named after the process, for `manypath status` and
@@ -206,12 +212,10 @@ pub struct StackConfig {
     /// Drain and end when the launcher behind `control` has gone.
     pub exit_when_drained: bool,
     /// Where other launchers find this stack, too. It then ends when none has been there for
-    /// [`shared_pause`](Self::shared_pause), or for a few seconds if the file is gone.
+    /// [`shared_pause`](Limits::shared_pause), or for a few seconds if the file is gone.
     pub shared: Option<PathBuf>,
     /// The name under which a server also takes launchers of programs in, which would start stacks of their own otherwise.
     pub programs: Option<PathBuf>,
-    /// How long a stack that launchers share, and its associations, outlive the last of them.
-    pub shared_pause: Duration,
     /// Take SIGTERM, SIGINT and SIGHUP as orders to end in good order. The stack must then be made
     /// before its process has other threads, and run in the same one. It also raises the process's
     /// limit of open files.
@@ -220,7 +224,7 @@ pub struct StackConfig {
     /// SIGHUP then means to read rules and settings again. For a stack that is the service itself.
     pub service: bool,
     /// UDP sockets that were opened before the process began, each bound to a local address: used in
-    /// place of new ones. All have the port [`udp_port`](Self::udp_port).
+    /// place of new ones. All have the port [`udp_port`](StackConfig::udp_port).
     pub sockets: Vec<OwnedFd>,
     /// Which of several engine loops of a server this is, each of which is a stack ([`Server`](crate::Server)).
     pub seat: Option<Seat>,
@@ -235,6 +239,55 @@ pub struct StackConfig {
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.
     pub ignore_interrupt: bool,
+}
+
+/// What a stack does and how. `StackConfig::default()` is a client that nobody controls yet.
+#[derive(Debug)]
+pub struct StackConfig {
+    /// The local addresses to use.
+    pub locals: Locals,
+    /// Which parameters the engine has.
+    pub profile: Profile,
+    /// What carries SCTP.
+    pub encapsulation: Encapsulation,
+    /// UDP port of the own sockets; 0 takes a free one.
+    pub udp_port: u16,
+    /// UDP port at which peers are expected.
+    pub peer_udp_port: u16,
+    /// UDP port below 1024 where a server also listens if it may, and where a client asks for services at ports
+    /// below 1024; 0 for none.
+    pub privileged_port: u16,
+    /// Whether peers may begin associations (the server role).
+    pub accept: bool,
+    /// What peers may reach through this host; nothing else is ever dialled.
+    pub allow: Vec<Allow>,
+    /// Join SCTP programs with TCP programs, and do nothing else.
+    pub gateway: Option<Gateway>,
+    /// Where connections come in of programs and hosts that no launcher intercepts.
+    pub doors: Option<Doors>,
+    /// The rules table: which connects are carried, and what peers may reach besides `allow`.
+    /// Without one, connects are carried and `allow` is all.
+    pub rules: Option<RulesFile>,
+    /// What paths are there for, read at the beginning and again when asked.
+    pub paths: Option<PathsFile>,
+    /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
+    pub settings: Option<SettingsFile>,
+    /// Begin without the settings that are wrong, instead of not at all.
+    pub ignore_wrong_settings: bool,
+    /// Names of settings that the file does not change, because the user has given them.
+    pub fixed: Vec<&'static str>,
+    /// Whether associations are encrypted, unless a rule says otherwise. Those of a gateway never are.
+    pub encrypt: Encrypt,
+    /// Relay flows of authorized peers to other hosts.
+    pub relay: Option<RelayConfig>,
+    /// By which relays connections go, unless a rule says otherwise.
+    pub via: Option<Via>,
+    /// Where the keys of this host and of its peers are kept; nowhere when absent.
+    pub keys: Option<KeyFiles>,
+    /// Where what is known about peers is kept; nowhere when absent.
+    pub peer_memory: Option<PeerCache>,
+    /// Where it is kept what interfaces with a budget have carried; nowhere when absent.
+    pub budgets: Option<PathBuf>,
     /// Let addresses of 127.0.0.0/8 carry paths. For tests, and for `manypath demo` without
     /// privileges. Even then a loopback service is dialled only if an `ADDR:PORT` entry of `allow`
     /// names exactly the address that the peer used.
@@ -244,6 +297,12 @@ pub struct StackConfig {
     /// What tags, cookies and other secrets are drawn from; the system's randomness when absent. For tests that
     /// repeat themselves, by a clock of their own.
     pub seed: Option<[u8; 32]>,
+    /// What is carried, and how.
+    pub carrying: Carrying,
+    /// Times, counts and sizes.
+    pub limits: Limits,
+    /// How its process runs.
+    pub process: ProcessConfig,
 }
 
 /// What a stack may promise unless told otherwise: an eighth of the machine's memory, as TCP does about, but no less than
@@ -262,62 +321,27 @@ impl Default for StackConfig {
             udp_port: 0,
             peer_udp_port: DEFAULT_UDP_PORT,
             privileged_port: DEFAULT_PRIVILEGED_PORT,
-            unproven: false,
             accept: false,
-            listeners_only: false,
             allow: Vec::new(),
             gateway: None,
             doors: None,
             rules: None,
             paths: None,
-            redundancy: Redundancy::Off,
-            shared_bottleneck: SharedBottleneck::Detect,
             settings: None,
             ignore_wrong_settings: false,
             fixed: Vec::new(),
-            force_bindall: true,
-            step_aside: StepAside::Auto,
             encrypt: Encrypt::Opportunistic,
             relay: None,
             via: None,
             keys: None,
-            receive_memory: default_receive_memory(),
-            init_rtx_max: 2,
-            path_rtx_max: 5,
-            rto_min: Duration::from_millis(200),
-            rto_max: Duration::from_secs(60),
-            fallback_timeout: Duration::from_millis(300),
-            unreachable_patience: Duration::from_secs(15),
-            tcp_head_start: Duration::from_millis(150),
-            tcp_race: true,
-            negative_cache: Duration::from_secs(60),
-            peer_cache: true,
-            positive_cache: Duration::from_secs(86_400),
             peer_memory: None,
             budgets: None,
-            datagram_lifetime: Duration::from_millis(500),
-            datagram_idle: Duration::from_secs(60),
-            idle_timeout: Duration::from_secs(60),
-            peer_idle_timeout: Duration::from_secs(600),
-            drain_timeout: Duration::from_secs(60),
-            exit_timeout: Duration::from_secs(3),
-            control: None,
-            runtime_dir: None,
-            exit_when_drained: false,
-            shared: None,
-            programs: None,
-            shared_pause: Duration::from_secs(300),
-            handle_signals: false,
-            service: false,
-            sockets: Vec::new(),
-            seat: None,
-            loops_reason: None,
-            replace: None,
-            anchored: false,
-            ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),
             seed: None,
+            carrying: Carrying::default(),
+            limits: Limits::default(),
+            process: ProcessConfig::default(),
         }
     }
 }
@@ -329,8 +353,11 @@ impl StackConfig {
             udp_port: DEFAULT_UDP_PORT,
             accept: true,
             allow,
-            handle_signals: true,
-            service: true,
+            process: ProcessConfig {
+                handle_signals: true,
+                service: true,
+                ..ProcessConfig::default()
+            },
             log: Levels::new(Level::Info),
             ..Self::default()
         }
@@ -338,20 +365,22 @@ impl StackConfig {
 
     /// The stack that a launcher starts for one program and controls through `control`.
     pub fn embedded(control: OwnedFd) -> Self {
-        Self {
+        let process = ProcessConfig {
             control: Some(control),
             exit_when_drained: true,
             handle_signals: true,
             ignore_interrupt: true,
-            ignore_wrong_settings: true,
-            ..Self::default()
-        }
+            ..ProcessConfig::default()
+        };
+        Self { process, ignore_wrong_settings: true, ..Self::default() }
     }
 
     /// The stack that a launcher starts for the listeners of its program, and shares with other
     /// launchers of this host.
     pub fn for_listeners(control: OwnedFd, udp_port: u16) -> Self {
-        Self { udp_port, accept: true, listeners_only: true, ..Self::embedded(control) }
+        let mut config = Self { udp_port, accept: true, ..Self::embedded(control) };
+        config.process.listeners_only = true;
+        config
     }
 
     /// The port of `peer` in addresses of its host: 0 stands for SCTP directly over IP.
@@ -364,24 +393,25 @@ impl StackConfig {
 
     /// Which of the engine loops of the process this is.
     pub(crate) fn loop_index(&self) -> usize {
-        self.seat.as_ref().map_or(0, Seat::index)
+        self.process.seat.as_ref().map_or(0, Seat::index)
     }
 
     /// How many engine loops the process has.
     pub(crate) fn loops(&self) -> usize {
-        self.seat.as_ref().map_or(1, Seat::count)
+        self.process.seat.as_ref().map_or(1, Seat::count)
     }
 
     /// Bytes that peers of this loop may be promised.
     pub(crate) fn window_memory(&self) -> u64 {
-        self.receive_memory / self.loops() as u64
+        self.limits.receive_memory / self.loops() as u64
     }
 
     /// The configuration of another loop than the first: what there is once in a process is the first one's.
     pub(crate) fn leave_to_the_first(&mut self) {
-        (self.handle_signals, self.anchored) = (false, false);
-        (self.control, self.programs, self.peer_memory) = (None, None, None);
-        self.replace = self.replace.take().map(|_| Vec::new());
+        let process = &mut self.process;
+        (process.handle_signals, process.anchored) = (false, false);
+        (process.control, process.programs, self.peer_memory) = (None, None, None);
+        process.replace = process.replace.take().map(|_| Vec::new());
     }
 
     /// The second port of a server, if it is to have one.

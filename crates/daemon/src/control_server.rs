@@ -78,10 +78,10 @@ pub(crate) struct ControlServer {
 impl ControlServer {
     pub(crate) fn open(config: &mut StackConfig, registry: &Registry) -> io::Result<Self> {
         let mut server = Self::default();
-        if let Some(fd) = config.control.take() {
+        if let Some(fd) = config.process.control.take() {
             server.add(ControlSocket::adopt(fd)?, true, registry)?;
         }
-        if let Some(directory) = &config.runtime_dir {
+        if let Some(directory) = &config.process.runtime_dir {
             server.listener = Some(listen(
                 &runtime::loop_path(directory, std::process::id(), config.loop_index()),
                 registry,
@@ -561,16 +561,19 @@ impl Stack {
         } else if self.services.listeners.forget_launcher(id) {
             self.services.listen_direct(&mut self.base);
         }
-        if self.base.core.config.shared.is_some() {
+        if self.base.core.config.process.shared.is_some() {
             return self.watch_deserted();
         }
-        let ends = match self.base.core.config.listeners_only {
+        let ends = match self.base.core.config.process.listeners_only {
             true => connection.serves_programs() && !self.base.core.control.has_launchers(),
             false => connection.owner,
         };
         // The connections of peers keep one that another process has taken over from.
-        if ends && self.base.core.config.exit_when_drained && !self.base.core.phase.is_succeeded() {
-            self.drain(self.base.core.config.drain_timeout);
+        if ends
+            && self.base.core.config.process.exit_when_drained
+            && !self.base.core.phase.is_succeeded()
+        {
+            self.drain(self.base.core.config.limits.drain_timeout);
         }
     }
 

@@ -89,7 +89,7 @@ impl Stack {
     /// Told to end, with all other loops of the process: flows have a moment to finish, then they are reset. Told twice: at
     /// once.
     pub(crate) fn stop(&mut self) {
-        if let Some(seat) = &self.base.core.config.seat {
+        if let Some(seat) = &self.base.core.config.process.seat {
             seat.stop_others();
         }
         self.stop_this();
@@ -104,7 +104,7 @@ impl Stack {
             Phase::Draining(Drain { cause: Cause::Told, .. }) => self.base.core.phase = Phase::Over,
             Phase::Closing(_) => self.base.core.phase = Phase::Over,
             Phase::Running | Phase::Draining(_) => {
-                self.begin_drain(self.base.core.config.exit_timeout, Cause::Told);
+                self.begin_drain(self.base.core.config.limits.exit_timeout, Cause::Told);
             }
             Phase::Over => {}
         }
@@ -116,7 +116,7 @@ impl Stack {
         if self.stopper.is_told() {
             self.stop();
         }
-        let Some(seat) = self.base.core.config.seat.clone() else { return };
+        let Some(seat) = self.base.core.config.process.seat.clone() else { return };
         (0..seat.take_stops()).for_each(|_| self.stop_this());
         if seat.take_reload() {
             // What keeps it from doing so is in its counters and in the log.
@@ -182,18 +182,13 @@ impl Stack {
 
     /// Whether everything that has been taken was handed over, and nobody wants more to be.
     fn is_drained(&mut self) -> bool {
+        let seat = self.base.core.config.process.seat.as_ref();
         let idle = self.attempts.is_empty()
             && self.clients.callers.len() == 0
             && self.clients.doors.is_empty()
             && self.relays.ids().is_empty()
             && self.datagrams.is_empty()
-            && self
-                .base
-                .core
-                .config
-                .seat
-                .as_ref()
-                .is_none_or(|seat| seat.index() > 0 || seat.is_last());
+            && seat.is_none_or(|seat| seat.index() > 0 || seat.is_last());
         idle && self.relays.flow_count(&self.base) == 0
             && !self.base.has_waiting()
             && self.succession.is_last()
@@ -204,7 +199,8 @@ impl Stack {
             match signal {
                 Signal::Terminate if self.detach() => {}
                 Signal::Terminate => self.stop(),
-                Signal::Interrupt | Signal::Hangup if self.base.core.config.ignore_interrupt => {}
+                Signal::Interrupt | Signal::Hangup
+                    if self.base.core.config.process.ignore_interrupt => {}
                 Signal::Hangup if self.service.is_managed() => self.reload_for_manager(),
                 Signal::Interrupt | Signal::Hangup => self.stop(),
             }

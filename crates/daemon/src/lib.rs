@@ -66,7 +66,8 @@ mod way;
 
 pub use allow::{Allow, AllowError};
 pub use config::{
-    DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, LocalName, Locals, StackConfig,
+    Carrying, DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Limits, LocalName, Locals,
+    ProcessConfig, StackConfig,
 };
 pub use doors::{Doors, Users, listen_transparently};
 pub use gateway::{Gateway, Way};

@@ -28,7 +28,7 @@ impl Server {
         let first = Stack::new(first)?;
         let other = |mut config: StackConfig| {
             config.leave_to_the_first();
-            let seat = config.seat.clone().ok_or(io::ErrorKind::InvalidInput)?;
+            let seat = config.process.seat.clone().ok_or(io::ErrorKind::InvalidInput)?;
             Ok((Stack::new(config)?, seat))
         };
         let others = others.into_iter().map(other).collect::<io::Result<_>>()?;
@@ -43,7 +43,10 @@ impl Server {
         if configs.len() > 1 {
             Loops::check()?;
             let seats = Loops::seats(configs.len());
-            configs.iter_mut().zip(seats).for_each(|(config, seat)| config.seat = Some(seat));
+            configs
+                .iter_mut()
+                .zip(seats)
+                .for_each(|(config, seat)| config.process.seat = Some(seat));
         }
         Ok(())
     }
@@ -60,7 +63,7 @@ impl Server {
     /// # Errors
     /// That a thread does not start, or what has ended a loop before its time.
     pub fn run(self) -> io::Result<()> {
-        let first = self.first.base.core.config.seat.clone();
+        let first = self.first.base.core.config.process.seat.clone();
         let mut threads = Vec::new();
         for (stack, seat) in self.others {
             let thread = thread::Builder::new().name(format!("loop-{}", seat.index()));

@@ -59,15 +59,15 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         receive_buffer_max: LARGEST_BUFFER,
         send_buffer_max: LARGEST_BUFFER,
         rto_initial: initial_rto(config),
-        rto_min: config.rto_min,
-        rto_max: config.rto_max,
-        path_max_retransmits: config.path_rtx_max,
+        rto_min: config.limits.rto_min,
+        rto_max: config.limits.rto_max,
+        path_max_retransmits: config.limits.path_rtx_max,
         // Connections last as long as TCP's would: a host that was suspended may come back.
         data_patience: DATA_PATIENCE,
         idle_patience: IDLE_PATIENCE,
         key_management: key_management(config.encrypt),
-        redundancy: config.redundancy,
-        shared_bottleneck: config.shared_bottleneck,
+        redundancy: config.carrying.redundancy,
+        shared_bottleneck: config.carrying.shared_bottleneck,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
         ..base
     }
@@ -81,8 +81,8 @@ pub(crate) fn initial_rto(config: &StackConfig) -> Duration {
     if config.accept {
         return config.profile.config().rto_initial;
     }
-    let waits = (2_u32 << config.init_rtx_max.min(8)) - 1;
-    (config.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))
+    let waits = (2_u32 << config.limits.init_rtx_max.min(8)) - 1;
+    (config.limits.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))
 }
 
 /// The profile that a rule asks for, or the stack's.
@@ -143,7 +143,9 @@ mod tests {
     fn no_address_fills_a_loop() {
         for loops in [1, 4, 16] {
             let seat = manypath_net::Loops::seats(loops).pop();
-            let config = of_stack(&StackConfig { seat, ..StackConfig::server(Vec::new()) });
+            let mut config = StackConfig::server(Vec::new());
+            config.process.seat = seat;
+            let config = of_stack(&config);
             let (all, one) = (config.max_associations, config.max_associations_per_address);
             assert!(one * 4 <= all, "{one} of {all} with {loops} loops");
         }

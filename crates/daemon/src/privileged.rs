@@ -63,7 +63,7 @@ impl Core {
     /// Who has to answer for a connection to `destination`.
     pub(crate) fn acceptor_for(&self, destination: SocketAddr, options: &Options) -> Acceptor {
         let native = self.config.encapsulation == Encapsulation::Native;
-        let trusted = options.unproven.unwrap_or(self.config.unproven);
+        let trusted = options.unproven.unwrap_or(self.config.carrying.unproven);
         match destination.port() < FIRST_FREE_PORT && !native && !trusted {
             true => Acceptor::Privileged,
             false => Acceptor::Anyone,
@@ -195,7 +195,7 @@ fn report(config: &StackConfig, error: &io::Error) {
         true => "another program answers for ports below 1024 of this host",
         false => "clients reach ports below 1024 of this host by plain TCP",
     };
-    match error.kind() == io::ErrorKind::PermissionDenied && !config.service {
+    match error.kind() == io::ErrorKind::PermissionDenied && !config.process.service {
         true => info!(target: log::STACK, "{what}: {error}"),
         false => warn!(target: log::STACK, "{what}: {error}"),
     }

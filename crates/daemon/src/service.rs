@@ -67,7 +67,7 @@ impl Stack {
     pub(crate) fn on_service_timer(&mut self) {
         let (mut load, mut turns) =
             ([self.base.values().count(), self.relays.flow_count(&self.base)], true);
-        if let Some(seat) = &self.base.core.config.seat {
+        if let Some(seat) = &self.base.core.config.process.seat {
             seat.report(load[0], load[1]);
             load = seat.load();
             turns = seat.others_turn(self.service.interval * 2);
@@ -87,7 +87,7 @@ impl Stack {
     /// Reads rules and settings again because the manager has asked for it.
     pub(crate) fn reload_for_manager(&mut self) {
         self.service.tell(&[News::Reloading]);
-        if let Some(seat) = &self.base.core.config.seat {
+        if let Some(seat) = &self.base.core.config.process.seat {
             seat.reload_others();
         }
         let status = match self.reload_counted() {

@@ -14,11 +14,12 @@ const TICK: Duration = Duration::from_secs(5);
 impl Core {
     /// Takes the name. Where another stack has it, this one serves its launcher alone.
     pub(crate) fn begin_sharing(&mut self) {
-        let Some(name) = self.config.shared.take() else { return };
+        let Some(name) = self.config.process.shared.take() else { return };
         match self.control.open_door(&name, &self.registry) {
             Ok(()) => {
-                self.config.idle_timeout = self.config.idle_timeout.max(self.config.shared_pause);
-                self.config.shared = Some(name);
+                self.config.limits.idle_timeout =
+                    self.config.limits.idle_timeout.max(self.config.limits.shared_pause);
+                self.config.process.shared = Some(name);
             }
             Err(error) => {
                 self.count("shared_names_taken");
@@ -33,7 +34,9 @@ impl Stack {
     pub(crate) fn watch_deserted(&mut self) {
         if !self.base.core.control.has_launchers() && self.base.core.phase.takes_work() {
             self.deserted = Some(self.base.core.now);
-            self.base.core.after(TICK.min(self.base.core.config.shared_pause), Timer::Deserted);
+            self.base
+                .core
+                .after(TICK.min(self.base.core.config.limits.shared_pause), Timer::Deserted);
         }
     }
 
@@ -46,8 +49,10 @@ impl Stack {
             return;
         }
         let found = self.base.core.control.second_name().is_some_and(|name| name.is_found());
-        if found && self.base.core.now.since(since) < self.base.core.config.shared_pause {
-            self.base.core.after(TICK.min(self.base.core.config.shared_pause), Timer::Deserted);
+        if found && self.base.core.now.since(since) < self.base.core.config.limits.shared_pause {
+            self.base
+                .core
+                .after(TICK.min(self.base.core.config.limits.shared_pause), Timer::Deserted);
         } else {
             self.leave_launchers();
         }
@@ -61,7 +66,7 @@ impl Stack {
         self.base.core.accept_control();
         if !self.base.core.control.has_callers() {
             self.base.core.control.close_door(&self.base.core.registry);
-            return self.drain(self.base.core.config.drain_timeout);
+            return self.drain(self.base.core.config.limits.drain_timeout);
         }
         self.base.core.control.close_door(&self.base.core.registry);
         self.base.core.begin_sharing();

@@ -138,14 +138,14 @@ impl Stack {
             driver.ignore_arrival_times();
         }
         let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
-        if let Some(seat) = &config.seat {
+        if let Some(seat) = &config.process.seat {
             driver.take_seat(seat);
             seat.wake_by(waker.clone());
         }
         let predecessor = Predecessor::ask(&mut config);
-        let sockets = std::mem::take(&mut config.sockets);
+        let sockets = std::mem::take(&mut config.process.sockets);
         driver.inherit(inherited(sockets, &config)?);
-        let locals = match config.listeners_only {
+        let locals = match config.process.listeners_only {
             true => Locals::closed(),
             false => locals::open(&config, &mut driver, &registry)?,
         };
@@ -165,7 +165,7 @@ impl Stack {
             clients: Clients::default(),
             datagrams: Datagrams::new(lifetimes(&config)),
             signals,
-            service: Service::new(config.service, config.loop_index() == 0),
+            service: Service::new(config.process.service, config.loop_index() == 0),
             deserted: None,
             succession: Succession::default(),
             confinement: None,
@@ -205,7 +205,7 @@ impl Stack {
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
         stack.attempts.find_relays(&mut stack.base.core, Lookup::Now);
-        if !stack.base.core.config.listeners_only {
+        if !stack.base.core.config.process.listeners_only {
             stack.begin_service();
         }
         stack.succession.take_over(&mut stack.base, predecessor)?;
@@ -379,12 +379,12 @@ impl Stack {
         self.base.memory().set_limit(config.window_memory());
         self.base.core.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);
-            engine.rto_min = config.rto_min;
-            engine.rto_max = config.rto_max;
-            engine.path_max_retransmits = config.path_rtx_max;
-            engine.shared_bottleneck = config.shared_bottleneck;
+            engine.rto_min = config.limits.rto_min;
+            engine.rto_max = config.limits.rto_max;
+            engine.path_max_retransmits = config.limits.path_rtx_max;
+            engine.shared_bottleneck = config.carrying.shared_bottleneck;
         });
-        let redundancy = config.redundancy;
+        let redundancy = config.carrying.redundancy;
         self.base.core.driver.endpoint_mut().set_redundancy(self.base.core.now, redundancy);
     }
 }
@@ -395,7 +395,7 @@ impl Core {
             return;
         }
         let loops = counted(self.config.loops(), "engine loop", "engine loops");
-        match &self.config.loops_reason {
+        match &self.config.process.loops_reason {
             Some(why) => warn!(target: log::STACK, "{loops} {why}"),
             None if self.config.loops() > 1 => info!(target: log::STACK, "{loops}"),
             None => {}
@@ -409,7 +409,7 @@ impl Core {
         }
         if self.config.accept {
             let port = if port == 0 { self.config.udp_port } else { port };
-            let allow = match self.config.listeners_only {
+            let allow = match self.config.process.listeners_only {
                 true => "listeners of programs".to_owned(),
                 false => self.open_services().join(", "),
             };
@@ -442,12 +442,12 @@ fn inherited(sockets: Vec<OwnedFd>, config: &StackConfig) -> io::Result<Inherite
 }
 
 fn lifetimes(config: &StackConfig) -> Lifetimes {
-    Lifetimes { plain: config.negative_cache, carried: config.positive_cache }
+    Lifetimes { plain: config.limits.negative_cache, carried: config.limits.positive_cache }
 }
 
 /// What a stack does that has its process to itself.
 fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option<Signals>> {
-    if !config.handle_signals {
+    if !config.process.handle_signals {
         return Ok(None);
     }
     // The usual limit serves until it is reached, and then refusals are counted.

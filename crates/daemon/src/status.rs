@@ -27,7 +27,7 @@ impl Stack {
             loop_index: u32::try_from(self.base.core.config.loop_index()).unwrap_or(u32::MAX),
             engine_loops: EngineLoops {
                 loops: u32::try_from(self.base.core.config.loops()).unwrap_or(u32::MAX),
-                loops_reason: self.base.core.config.loops_reason.clone(),
+                loops_reason: self.base.core.config.process.loops_reason.clone(),
             },
             network_namespace: runtime::network_namespace().unwrap_or_default(),
             uptime_ms: self.base.core.age(Instant::ZERO),
@@ -156,7 +156,7 @@ impl Core {
     pub(crate) fn open_services(&self) -> Vec<String> {
         match &self.config.gateway {
             Some(gateway) => vec![gateway.to_string()],
-            None if self.config.listeners_only => Vec::new(),
+            None if self.config.process.listeners_only => Vec::new(),
             None => self.rules.services(),
         }
     }

@@ -82,7 +82,7 @@ impl Succession {
 impl Predecessor {
     /// Asks the server that `config` names, if there is one, for its sockets, which become those of `config`.
     pub(crate) fn ask(config: &mut StackConfig) -> Option<Self> {
-        let kept = config.replace.as_mut().map(std::mem::take)?.into_iter();
+        let kept = config.process.replace.as_mut().map(std::mem::take)?.into_iter();
         let lines = kept
             .map(ControlSocket::adopt)
             .chain(door(config, config.loop_index()).map(|it| ControlSocket::connect(&it)));
@@ -109,7 +109,7 @@ impl Predecessor {
         let mut sockets = Vec::new();
         for (local, fd) in lent.into_iter().filter(|(local, _)| ports.contains(&Some(local.port())))
         {
-            config.sockets.push(fd);
+            config.process.sockets.push(fd);
             sockets.push(local);
         }
         Self { client, sockets }
@@ -129,7 +129,8 @@ impl Predecessor {
 
 /// Where a loop of a server is found that has the port.
 fn door(config: &StackConfig, index: usize) -> Option<PathBuf> {
-    let (directory, namespace) = (config.runtime_dir.as_ref()?, runtime::network_namespace().ok()?);
+    let (directory, namespace) =
+        (config.process.runtime_dir.as_ref()?, runtime::network_namespace().ok()?);
     Some(runtime::loop_door_path(directory, namespace, config.udp_port, index))
 }
 
@@ -140,7 +141,7 @@ pub fn loops_to_replace(config: &StackConfig) -> Option<usize> {
     let is_there =
         |index: &usize| door(config, *index).is_some_and(|it| ControlSocket::connect(&it).is_ok());
     let count = (0..MAX_LOOPS).take_while(is_there).count();
-    (config.replace.is_some() && count > 0).then_some(count)
+    (config.process.replace.is_some() && count > 0).then_some(count)
 }
 
 fn is_absent(error: &ControlError) -> bool {
@@ -200,7 +201,7 @@ impl Succession {
 
     /// Gives the service manager a line for the next process.
     pub(crate) fn keep_line(&mut self, base: &mut Base) {
-        if !base.core.config.anchored {
+        if !base.core.config.process.anchored {
             return;
         }
         let kept = ControlSocket::pair().and_then(|(ours, theirs)| {

@@ -10,7 +10,6 @@ mod common;
 
 use common::{Host, LIMIT, Network};
 use manypath_control::{ControlSocket, Incoming, Reply, Request, Role, VERSION};
-use manypath_daemon::StackConfig;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -26,8 +25,8 @@ fn limit_descriptors(count: u64) {
 fn control_callers_are_served_when_descriptors_are_free_again() {
     let directory = std::env::temp_dir().join(format!("manypath-fds-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
-    let config =
-        StackConfig { runtime_dir: Some(directory.clone()), ..Network::new().client_config() };
+    let mut config = Network::new().client_config();
+    config.process.runtime_dir = Some(directory.clone());
     let _stack = Host::start(config);
     let path = manypath_control::runtime::socket_path(&directory, std::process::id());
     let begun = Instant::now();

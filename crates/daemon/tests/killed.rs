@@ -14,7 +14,7 @@ mod common;
 use common::{Host, Launcher, Network, counter, echo, service};
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
-use manypath_daemon::{Allow, KeyFiles, Level, Locals, Stack, StackConfig};
+use manypath_daemon::{Allow, KeyFiles, Level, Limits, Locals, Stack, StackConfig};
 use manypath_trust::{IdentitySource, KnownPeersFile, load_or_create_identity};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -54,7 +54,7 @@ fn serve(locals: &str, allow: &str, key: &Path) {
     let config = StackConfig {
         locals: Locals::List(locals),
         loopback_paths: true,
-        exit_timeout: Duration::from_millis(200),
+        limits: Limits { exit_timeout: Duration::from_millis(200), ..Limits::default() },
         log: Level::Silent.into(),
         keys: Some(KeyFiles {
             identity: IdentitySource::File(key.to_owned()),
@@ -129,7 +129,9 @@ fn write_until_broken(stream: &mut TcpStream) -> (ErrorKind, Duration) {
 
 /// A client that waits no longer than necessary for a peer whose host says that nobody listens.
 fn impatient(network: Network) -> StackConfig {
-    StackConfig { unreachable_patience: Duration::from_secs(2), ..network.client_config() }
+    let mut config = network.client_config();
+    config.limits.unreachable_patience = Duration::from_secs(2);
+    config
 }
 
 fn killed_server_resets_its_relays() {

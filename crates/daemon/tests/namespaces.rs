@@ -90,11 +90,9 @@ fn server() {
         port: port(listener),
         protocol: Protocol::Tcp,
     });
-    let config = StackConfig {
-        handle_signals: false,
-        log: Level::Silent.into(),
-        ..StackConfig::server(allow.to_vec())
-    };
+    let mut config = StackConfig::server(allow.to_vec());
+    config.process.handle_signals = false;
+    config.log = Level::Silent.into();
     let stack = Stack::new(config).unwrap();
     let stopper = stack.stopper();
     let thread = std::thread::spawn(move || stack.run().unwrap());

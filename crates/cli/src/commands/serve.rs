@@ -16,13 +16,13 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     }
     let mut configs = vec![configure(args)?];
     let (loops, reason) = loops(args, &configs[0])?;
-    configs[0].loops_reason = reason;
+    configs[0].process.loops_reason = reason;
     while configs.len() < loops {
         configs.push(configure(args)?);
     }
     if let Err(error) = Server::seat(&mut configs) {
         configs.truncate(1);
-        configs[0].loops_reason =
+        configs[0].process.loops_reason =
             instead_of(loops, &format!("the kernel does not share a port: {error}"));
     }
     stack::run(configs, stack::log_to(args.stack.log.as_deref()), "--port")
@@ -35,7 +35,7 @@ fn loops(args: &ServeArgs, config: &StackConfig) -> Result<(usize, Option<String
         let text = "--loops: several loops need UDP encapsulation and a fixed --port";
         return Err(Failure::usage(text));
     }
-    if asked > 1 && !config.sockets.is_empty() {
+    if asked > 1 && !config.process.sockets.is_empty() {
         let why = "the service manager has opened one socket for each address";
         return Ok((1, instead_of(asked, why)));
     }
@@ -77,14 +77,15 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
     config.udp_port = args.port;
     let passed = manager::passed(args.anchored)
         .map_err(|e| Failure::new(format!("the service manager's sockets: {e}")))?;
-    config.sockets = passed.sockets;
-    config.replace = args.replace.then_some(passed.predecessors);
-    config.anchored = args.anchored;
+    config.process.sockets = passed.sockets;
+    config.process.replace = args.replace.then_some(passed.predecessors);
+    config.process.anchored = args.anchored;
     match runtime::directory() {
         Ok(dir) => {
             let namespace = runtime::network_namespace().ok().filter(|_| args.programs);
-            config.programs = namespace.map(|namespace| runtime::programs_path(&dir, namespace));
-            config.runtime_dir = Some(dir);
+            config.process.programs =
+                namespace.map(|namespace| runtime::programs_path(&dir, namespace));
+            config.process.runtime_dir = Some(dir);
         }
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }

@@ -21,13 +21,13 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
         Some(port) => StackConfig::for_listeners(control, port),
         None => StackConfig::embedded(control),
     };
-    config.shared = args.shared.clone();
+    config.process.shared = args.shared.clone();
     configure(&mut config, &args.stack, Level::Warn)?;
     if args.no_memory {
         (config.peer_memory, config.budgets) = (None, None);
     }
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
-    config.runtime_dir = manypath_control::runtime::directory().ok();
+    config.process.runtime_dir = manypath_control::runtime::directory().ok();
     run(vec![config], log_to(args.stack.log.as_deref()), "--port")
 }
 
@@ -96,11 +96,11 @@ pub(crate) fn configure(
     config.settings = Some(SettingsFile::usual());
     config.paths = Some(PathsFile::usual());
     if let Some(mode) = options.mode {
-        config.redundancy = mode.into();
+        config.carrying.redundancy = mode.into();
         config.fixed.push("redundancy");
     }
     if let Some(step_aside) = options.step_aside {
-        config.step_aside = step_aside.into();
+        config.carrying.step_aside = step_aside.into();
         config.fixed.push("step_aside");
     }
     if let Some((knob, when)) = Knob::by_name("encrypt").zip(options.encrypt.as_ref()) {

@@ -52,7 +52,8 @@ impl Attempts {
                 near
             }
             None => {
-                let known = base.core.config.peer_cache && self.peers.is_near(base.core.now, peer);
+                let known =
+                    base.core.config.carrying.peer_cache && self.peers.is_near(base.core.now, peer);
                 known && base.core.locals.is_one_interface()
             }
         }
@@ -187,7 +188,7 @@ impl Core {
 
 /// Whether a connection with these options is plain TCP where SCTP has nothing to gain.
 pub(super) fn may_step_aside(core: &Core, options: &Options) -> bool {
-    let wanted = options.step_aside.unwrap_or(core.config.step_aside);
+    let wanted = options.step_aside.unwrap_or(core.config.carrying.step_aside);
     let can = !sctp_only(options) && options.form != Some(Form::Direct);
     can && wanted == StepAside::Auto
 }

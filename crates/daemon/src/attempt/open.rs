@@ -87,7 +87,7 @@ impl Attempts {
     ) {
         let redirected = base.core.control.is_redirector(client.control);
         let relayed = self.relays.of(&base.core, open.destination, options).is_some();
-        let wanted = redirected && open.waiting && base.core.config.peer_cache;
+        let wanted = redirected && open.waiting && base.core.config.carrying.peer_cache;
         let wanted = wanted && !sctp_only(options) && !relayed;
         let near = super::aside::may_step_aside(&base.core, options);
         let acceptor = base.core.acceptor_for(open.destination, options);
@@ -118,11 +118,11 @@ impl Attempts {
             return Err(reason);
         }
         let (association, flow) = self.carrier_for(base, &open, &options)?;
-        let trusted =
-            base.core.config.peer_cache && self.peers.is_carried(base.core.now, destination);
+        let trusted = base.core.config.carrying.peer_cache
+            && self.peers.is_carried(base.core.now, destination);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
-        let may_race = base.core.config.tcp_race
+        let may_race = base.core.config.carrying.tcp_race
             && !(trusted || has_port || sctp_only(&options) || is_met(base, association));
         if may_race && !base.is_direct(association) && self.grace.is_crowd(base.core.now) {
             base.reset_flow(association, flow);
@@ -158,7 +158,8 @@ impl Attempts {
     ) -> Option<FallbackReason> {
         let acceptor = base.core.acceptor_for(destination, options);
         let known = self.peers.lookup(base.core.now, destination, acceptor);
-        let reason = known.filter(|_| base.core.config.peer_cache && !sctp_only(options))?;
+        let reason =
+            known.filter(|_| base.core.config.carrying.peer_cache && !sctp_only(options))?;
         debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
         let is_told = reason == FallbackReason::UnprovenPort;
         Some(if is_told { reason } else { FallbackReason::Remembered })
@@ -175,8 +176,10 @@ impl Attempts {
         let profile = parameters::profile(&base.core.config, options);
         let acceptor = base.core.acceptor_for(open.destination, options);
         let peer = open.destination.ip();
-        let is_native =
-            || base.core.config.peer_cache && self.peers.is_native(base.core.now, peer, acceptor);
+        let is_native = || {
+            base.core.config.carrying.peer_cache
+                && self.peers.is_native(base.core.now, peer, acceptor)
+        };
         let encrypt = base.core.encrypt_for(options);
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
             if encrypt == Encrypt::Require {
@@ -192,7 +195,7 @@ impl Attempts {
     }
 
     fn is_reached_usually(&self, base: &Base, id: AttemptId) -> bool {
-        let attempt = self.all.get(&id).filter(|_| base.core.config.peer_cache);
+        let attempt = self.all.get(&id).filter(|_| base.core.config.carrying.peer_cache);
         attempt
             .is_some_and(|attempt| self.peers.is_carried(base.core.now, attempt.open.destination))
     }
@@ -212,11 +215,11 @@ impl Attempts {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
         } else if self.is_by_relay(id) || self.is_reached_usually(base, id) {
-            base.core.config.fallback_timeout * USUAL_PATIENCE
+            base.core.config.limits.fallback_timeout * USUAL_PATIENCE
         } else {
-            base.core.config.fallback_timeout
+            base.core.config.limits.fallback_timeout
         };
-        let head_start = base.core.config.tcp_head_start.min(patience);
+        let head_start = base.core.config.limits.tcp_head_start.min(patience);
         let ends = (base.core.now + head_start, base.core.now + patience);
         base.core.timers.set(ends.1, Timer::Fallback(id));
         if !alone {
@@ -320,7 +323,7 @@ impl Core {
             return Err(FallbackReason::LocalAddress);
         }
         let source = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
-        if source.is_some() && !self.config.force_bindall {
+        if source.is_some() && !self.config.carrying.force_bindall {
             return Err(FallbackReason::BoundAddress);
         }
         match source.is_some_and(|ip| !self.locals.is_own(ip)) {
@@ -343,7 +346,7 @@ impl Core {
 
     /// How long a peer with an association may leave unanswered what it is asked now.
     pub(super) fn patience_with(&self, association: AssociationId) -> Duration {
-        self.config.fallback_timeout.max(self.longest_round_trip(association) * 2)
+        self.config.limits.fallback_timeout.max(self.longest_round_trip(association) * 2)
     }
 }
 

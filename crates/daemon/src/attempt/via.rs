@@ -205,7 +205,7 @@ impl Attempts {
         let mut why = FallbackReason::RelayUnresolved;
         while let Some(RelayAt { addr, acceptor }) = by.next() {
             let relay = RelayAt { addr, acceptor };
-            let (now, remembers) = (base.core.now, base.core.config.peer_cache);
+            let (now, remembers) = (base.core.now, base.core.config.carrying.peer_cache);
             let gone = || self.peers.lookup_peer(now, addr, acceptor).is_some();
             if remembers && (self.relays.is_down(now, relay) || gone()) {
                 why = FallbackReason::Remembered;
@@ -260,7 +260,7 @@ impl Attempts {
         debug!(target: log::CONNECTION, "relay {}: {reason}", relay.addr);
         if matches!(reason, R::NotRelay | R::RelayUnknown | R::Silent) {
             let silent = reason == R::Silent;
-            let pause = if silent { SILENT_PAUSE } else { base.core.config.negative_cache };
+            let pause = if silent { SILENT_PAUSE } else { base.core.config.limits.negative_cache };
             self.relays.down.insert(relay, base.core.now + pause);
         }
     }

@@ -92,7 +92,9 @@ impl Base {
         association.doubted = doubt;
         let Some(doubt) = doubt else { return };
         let silent = self.core.now.since(doubt.since);
-        if association.carries_connections() && silent < self.core.config.unreachable_patience {
+        if association.carries_connections()
+            && silent < self.core.config.limits.unreachable_patience
+        {
             return self.core.ask_in_doubt(id);
         }
         association.doubted = None;

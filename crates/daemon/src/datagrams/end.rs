@@ -112,7 +112,7 @@ impl Datagrams {
     }
 
     fn look_after(&mut self, base: &mut Base, id: DatagramId, rows: &kernel_table::Rows) {
-        let (now, idle_after) = (base.core.now, base.core.config.datagram_idle);
+        let (now, idle_after) = (base.core.now, base.core.config.limits.datagram_idle);
         let Some(relay) = self.relays.get_mut(&id) else { return };
         let own = relay.local_addr().unwrap_or_else(|_| any_like(relay.destination));
         relay.dropped_by_kernel = rows.dropped_at(own).unwrap_or(relay.dropped_by_kernel);

@@ -62,7 +62,7 @@ impl Datagrams {
     ) -> Result<DatagramId, FallbackReason> {
         base.core.check_suitable(&Open::from(source, destination))?;
         let acceptor = base.core.acceptor_for(destination, &options);
-        if base.core.config.peer_cache
+        if base.core.config.carrying.peer_cache
             && !options.is_sctp_only()
             && self.is_known_without_datagrams(base, peers, destination, acceptor)
         {
@@ -73,7 +73,8 @@ impl Datagrams {
         let association = base.association_for(destination, from, profile, acceptor, encrypt)?;
         let id = DatagramId(base.core.next_id());
         let received = base.core.packets_received(association);
-        let (step, until) = (Step::Connecting, base.core.now + base.core.config.fallback_timeout);
+        let (step, until) =
+            (Step::Connecting, base.core.now + base.core.config.limits.fallback_timeout);
         let attempt = Attempt {
             client,
             destination,
@@ -114,7 +115,9 @@ impl Datagrams {
         if !super::agree::datagrams_agreed(base, association) {
             return self.give_up(base, id, FallbackReason::NoDatagrams);
         }
-        if base.core.config.peer_cache && self.services.is_carried(base.core.now, destination) {
+        if base.core.config.carrying.peer_cache
+            && self.services.is_carried(base.core.now, destination)
+        {
             return self.promise(base, id, None);
         }
         let (source, options) = (attempt.source, attempt.options);
@@ -307,5 +310,5 @@ pub(super) fn refuse_datagrams(
 
 pub(super) fn lifetime(core: &Core, options: &Options) -> Duration {
     let said = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
-    said.unwrap_or(core.config.datagram_lifetime)
+    said.unwrap_or(core.config.limits.datagram_lifetime)
 }

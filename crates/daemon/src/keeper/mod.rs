@@ -136,12 +136,15 @@ impl Kept {
 
 /// The names that [`ControlServer`](crate::control_server::ControlServer) gives itself.
 fn sockets(config: &StackConfig) -> Vec<PathBuf> {
-    let Some(directory) = &config.runtime_dir else { return Vec::new() };
+    let Some(directory) = &config.process.runtime_dir else { return Vec::new() };
     let namespace = runtime::network_namespace().ok();
     let door = |at| Some(runtime::loop_door_path(directory, namespace?, config.udp_port, at));
     let own = |at| runtime::loop_path(directory, std::process::id(), at);
     let of_loops = (0..config.loops()).flat_map(|at| [Some(own(at)), door(at)]);
-    of_loops.chain([config.shared.clone(), config.programs.clone()]).flatten().collect()
+    of_loops
+        .chain([config.process.shared.clone(), config.process.programs.clone()])
+        .flatten()
+        .collect()
 }
 
 impl Keeper {

@@ -58,7 +58,8 @@ impl Memory {
 impl Peers {
     /// Takes over what earlier stacks have learnt in this network.
     pub(crate) fn recall_kept(&mut self, core: &mut Core) {
-        let Some(cache) = self.memory.cache.as_ref().filter(|_| core.config.peer_cache) else {
+        let Some(cache) = self.memory.cache.as_ref().filter(|_| core.config.carrying.peer_cache)
+        else {
             return;
         };
         match cache.read() {
@@ -85,7 +86,7 @@ impl Peers {
     pub(crate) fn save(&mut self, core: &mut Core) {
         self.memory.planned = false;
         let unsaved = self.take_unsaved();
-        if unsaved.is_empty() || !core.config.peer_cache {
+        if unsaved.is_empty() || !core.config.carrying.peer_cache {
             return;
         }
         let records = self.records(core.now, &unsaved, self.memory.namespace);

@@ -117,7 +117,7 @@ impl Services {
         let admitted = allow::admit(query, &locals, &base.core.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
         let admitted =
-            if base.core.config.listeners_only { Err(Denied::NotListed) } else { admitted };
+            if base.core.config.process.listeners_only { Err(Denied::NotListed) } else { admitted };
         let admitted = admitted.and_then(|(service, options)| {
             check_form(base, id, &options)?;
             self.check_limit(base, relays, id, &options)?;

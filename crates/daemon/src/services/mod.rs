@@ -91,7 +91,7 @@ impl Services {
             return base.core.driver.endpoint_mut().listen(Vec::new());
         }
         let parameters = parameters::of_direct(&base.core.config, base.core.config.profile);
-        let rules = if base.core.config.listeners_only {
+        let rules = if base.core.config.process.listeners_only {
             Vec::new()
         } else {
             base.core.rules.direct_ports()

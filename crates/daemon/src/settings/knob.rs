@@ -34,16 +34,16 @@ pub const KNOBS: &[Knob] = &[
         help: "1: connections use every path, also those of programs that bind an address; 0: \
                connections of such programs are plain TCP from that address",
         values: Values::Numbers(0, 1),
-        get: |config| u64::from(config.force_bindall),
-        set: |config, value| config.force_bindall = value != 0,
+        get: |config| u64::from(config.carrying.force_bindall),
+        set: |config, value| config.carrying.force_bindall = value != 0,
     },
     Knob {
         name: "step_aside",
         help: "auto: connections to peers reached over a single short path are plain TCP, \
                which is faster there; never: they are carried over SCTP",
         values: Values::Words(StepAside::NAMES),
-        get: |config| config.step_aside as u64,
-        set: |config, value| config.step_aside = step_aside(value),
+        get: |config| config.carrying.step_aside as u64,
+        set: |config, value| config.carrying.step_aside = step_aside(value),
     },
     Knob {
         name: "privileged_port",
@@ -59,8 +59,8 @@ pub const KNOBS: &[Knob] = &[
         help: "off: reach services on ports below 1024 over SCTP only if the peer answers on \
                privileged_port; on: also if any user of its host may have answered",
         values: Values::Words(&["off", "on"]),
-        get: |config| u64::from(config.unproven),
-        set: |config, value| config.unproven = value != 0,
+        get: |config| u64::from(config.carrying.unproven),
+        set: |config, value| config.carrying.unproven = value != 0,
     },
     Knob {
         name: "encrypt",
@@ -84,8 +84,8 @@ pub const KNOBS: &[Knob] = &[
         help: "memory for data that programs have not read yet, shared by the windows of all \
                connections, in MiB",
         values: Values::Numbers(8, 1_048_576),
-        get: |config| config.receive_memory >> 20,
-        set: |config, value| config.receive_memory = value << 20,
+        get: |config| config.limits.receive_memory >> 20,
+        set: |config, value| config.limits.receive_memory = value << 20,
     },
     Knob {
         name: "redundancy",
@@ -93,18 +93,18 @@ pub const KNOBS: &[Knob] = &[
                interactive: connections of that class (`manypath rules`); sparse: also \
                connections with no more than a packet waiting; all: everything",
         values: Values::Words(Redundancy::NAMES),
-        get: |config| config.redundancy as u64,
-        set: |config, value| config.redundancy = redundancy(value),
+        get: |config| config.carrying.redundancy as u64,
+        set: |config, value| config.carrying.redundancy = redundancy(value),
     },
     Knob {
         name: "shared_bottleneck",
         help: "detect: paths found to share a bottleneck take the share of one connection \
                there; ignore: each path takes one. For new associations",
         values: Values::Words(SharedBottleneck::NAMES),
-        get: |config| config.shared_bottleneck as u64,
+        get: |config| config.carrying.shared_bottleneck as u64,
         set: |config, value| {
             let detects = value == SharedBottleneck::Detect as u64;
-            config.shared_bottleneck =
+            config.carrying.shared_bottleneck =
                 if detects { SharedBottleneck::Detect } else { SharedBottleneck::Ignore };
         },
     },
@@ -113,52 +113,52 @@ pub const KNOBS: &[Knob] = &[
         help: "number of INIT retransmissions, with doubled intervals, before the fallback to \
                TCP",
         values: Values::Numbers(0, 5),
-        get: |config| u64::from(config.init_rtx_max),
-        set: |config, value| config.init_rtx_max = value as u32,
+        get: |config| u64::from(config.limits.init_rtx_max),
+        set: |config, value| config.limits.init_rtx_max = value as u32,
     },
     Knob {
         name: "path_rtx_max",
         help: "losses in a row after which a path is inactive (Path.Max.Retrans, RFC 9260 8.2)",
         values: Values::Numbers(0, 20),
-        get: |config| u64::from(config.path_rtx_max),
-        set: |config, value| config.path_rtx_max = value as u32,
+        get: |config| u64::from(config.limits.path_rtx_max),
+        set: |config, value| config.limits.path_rtx_max = value as u32,
     },
     Knob {
         name: "rto_min_ms",
         help: "minimum retransmission timeout, in milliseconds (RTO.Min)",
         values: Values::Numbers(10, 60_000),
-        get: |config| millis(config.rto_min),
-        set: |config, value| config.rto_min = Duration::from_millis(value),
+        get: |config| millis(config.limits.rto_min),
+        set: |config, value| config.limits.rto_min = Duration::from_millis(value),
     },
     Knob {
         name: "rto_max_ms",
         help: "maximum retransmission timeout, in milliseconds (RTO.Max)",
         values: Values::Numbers(100, 240_000),
-        get: |config| millis(config.rto_max),
-        set: |config, value| config.rto_max = Duration::from_millis(value),
+        get: |config| millis(config.limits.rto_max),
+        set: |config, value| config.limits.rto_max = Duration::from_millis(value),
     },
     Knob {
         name: "fallback_timeout_ms",
         help: "how long a silent peer may delay the fallback to TCP, in milliseconds",
         values: Values::Numbers(10, 60_000),
-        get: |config| millis(config.fallback_timeout),
-        set: |config, value| config.fallback_timeout = Duration::from_millis(value),
+        get: |config| millis(config.limits.fallback_timeout),
+        set: |config, value| config.limits.fallback_timeout = Duration::from_millis(value),
     },
     Knob {
         name: "unreachable_patience_s",
         help: "how long connections outlast port unreachable messages from a peer that sends \
                nothing else, in seconds",
         values: Values::Numbers(1, 3600),
-        get: |config| config.unreachable_patience.as_secs(),
-        set: |config, value| config.unreachable_patience = Duration::from_secs(value),
+        get: |config| config.limits.unreachable_patience.as_secs(),
+        set: |config, value| config.limits.unreachable_patience = Duration::from_secs(value),
     },
     Knob {
         name: "tcp_head_start_ms",
         help: "how long a non-blocking connect waits for SCTP before it also tries TCP, in \
                milliseconds",
         values: Values::Numbers(0, 60_000),
-        get: |config| millis(config.tcp_head_start),
-        set: |config, value| config.tcp_head_start = Duration::from_millis(value),
+        get: |config| millis(config.limits.tcp_head_start),
+        set: |config, value| config.limits.tcp_head_start = Duration::from_millis(value),
     },
     Knob {
         name: "tcp_race",
@@ -166,53 +166,53 @@ pub const KNOBS: &[Knob] = &[
                unless the host answers over SCTP within another sixth of TCP's round trip, or \
                8 milliseconds; off: wait for SCTP first",
         values: Values::Words(&["off", "on"]),
-        get: |config| u64::from(config.tcp_race),
-        set: |config, value| config.tcp_race = value != 0,
+        get: |config| u64::from(config.carrying.tcp_race),
+        set: |config, value| config.carrying.tcp_race = value != 0,
     },
     Knob {
         name: "negative_cache_s",
         help: "how long to remember that a peer has no manypath, in seconds",
         values: Values::Numbers(0, 86_400),
-        get: |config| config.negative_cache.as_secs(),
-        set: |config, value| config.negative_cache = Duration::from_secs(value),
+        get: |config| config.limits.negative_cache.as_secs(),
+        set: |config, value| config.limits.negative_cache = Duration::from_secs(value),
     },
     Knob {
         name: "peer_cache",
         help: "1: remember what peers and their services support, also across restarts; 0: \
                find out again for every connection",
         values: Values::Numbers(0, 1),
-        get: |config| u64::from(config.peer_cache),
-        set: |config, value| config.peer_cache = value != 0,
+        get: |config| u64::from(config.carrying.peer_cache),
+        set: |config, value| config.carrying.peer_cache = value != 0,
     },
     Knob {
         name: "positive_cache_s",
         help: "how long to remember that a service was reached over SCTP, so that TCP is not \
                tried as well, in seconds",
         values: Values::Numbers(0, 31_536_000),
-        get: |config| config.positive_cache.as_secs(),
-        set: |config, value| config.positive_cache = Duration::from_secs(value),
+        get: |config| config.limits.positive_cache.as_secs(),
+        set: |config, value| config.limits.positive_cache = Duration::from_secs(value),
     },
     Knob {
         name: "peer_idle_s",
         help: "how long to keep an association that a peer has set up without connections, in \
                seconds",
         values: Values::Numbers(1, 31_536_000),
-        get: |config| config.peer_idle_timeout.as_secs(),
-        set: |config, value| config.peer_idle_timeout = Duration::from_secs(value),
+        get: |config| config.limits.peer_idle_timeout.as_secs(),
+        set: |config, value| config.limits.peer_idle_timeout = Duration::from_secs(value),
     },
     Knob {
         name: "datagram_lifetime_ms",
         help: "lifetime of datagrams, unless a rule sets it, in milliseconds",
         values: Values::Numbers(1, 60_000),
-        get: |config| millis(config.datagram_lifetime),
-        set: |config, value| config.datagram_lifetime = Duration::from_millis(value),
+        get: |config| millis(config.limits.datagram_lifetime),
+        set: |config, value| config.limits.datagram_lifetime = Duration::from_millis(value),
     },
     Knob {
         name: "datagram_idle_s",
         help: "how long to keep an idle flow of datagrams, in seconds",
         values: Values::Numbers(1, 86_400),
-        get: |config| config.datagram_idle.as_secs(),
-        set: |config, value| config.datagram_idle = Duration::from_secs(value),
+        get: |config| config.limits.datagram_idle.as_secs(),
+        set: |config, value| config.limits.datagram_idle = Duration::from_secs(value),
     },
     Knob {
         name: "log_level",

@@ -9,7 +9,7 @@ use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_control::{
     Assembler, ControlError, ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION,
 };
-use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig, Stopper};
+use manypath_daemon::{Allow, Carrying, Level, Locals, Stack, StackConfig, Stopper};
 use manypath_engine::Instant as VirtualInstant;
 use manypath_rules::{Protocol, RulesFile, StepAside};
 use std::io::{Read, Write};
@@ -57,8 +57,11 @@ impl Network {
             loopback_paths: true,
             log: Level::Silent.into(),
             // Most tests are about SCTP, however short its paths are.
-            step_aside: StepAside::Never,
-            tcp_race: false,
+            carrying: Carrying {
+                step_aside: StepAside::Never,
+                tcp_race: false,
+                ..Carrying::default()
+            },
             ..StackConfig::default()
         }
     }
@@ -114,11 +117,12 @@ pub(crate) struct VirtualHost {
 }
 
 impl VirtualHost {
-    pub(crate) fn new(config: StackConfig) -> Self {
+    pub(crate) fn new(mut config: StackConfig) -> Self {
         let (launcher, control) = ControlSocket::pair().unwrap();
         launcher.set_nonblocking(true).unwrap();
-        let (control, seed) = (Some(control.into()), config.seed.or(Some([1; 32])));
-        let stack = Stack::new(StackConfig { control, seed, ..config }).unwrap();
+        config.process.control = Some(control.into());
+        config.seed.get_or_insert([1; 32]);
+        let stack = Stack::new(config).unwrap();
         let mut host = Self { stack, launcher };
         host.send(&Request::Hello { version: VERSION, role: Role::Launcher });
         assert!(matches!(host.replies(0)[..], [Reply::Welcome { .. }]));
@@ -183,7 +187,7 @@ impl Host {
 
     fn with(mut config: StackConfig, role: Role) -> (Self, Launcher) {
         let (ours, theirs) = ControlSocket::pair().unwrap();
-        config.control = Some(OwnedFd::from(theirs));
+        config.process.control = Some(OwnedFd::from(theirs));
         (Self::start(config), Launcher::new(ours, role))
     }
 

@@ -4,7 +4,9 @@
 //! path is cut by a filter on the socket that it leads to.
 
 use manypath_control::{ControlSocket, Incoming, Reply, Request, Role, VERSION};
-use manypath_daemon::{Allow, DEFAULT_UDP_PORT, Level, Locals, Stack, StackConfig};
+use manypath_daemon::{
+    Allow, Carrying, DEFAULT_UDP_PORT, Level, Limits, Locals, ProcessConfig, Stack, StackConfig,
+};
 use manypath_engine::Instant;
 use manypath_rules::{Protocol, RulesFile, StepAside};
 use socket2::{SockFilter, SockRef};
@@ -55,14 +57,17 @@ impl Host {
             locals: Locals::List((0..PATHS).map(|path| address(number, path)).collect()),
             udp_port: DEFAULT_UDP_PORT,
             // The same on every machine.
-            receive_memory: 256 << 20,
+            limits: Limits { receive_memory: 256 << 20, ..Limits::default() },
             privileged_port: 0,
             accept: true,
             allow: open_services(number),
             rules: Some(RulesFile::named(rules.clone())),
-            step_aside: StepAside::Never,
-            control: Some(OwnedFd::from(control)),
-            sockets: sockets.iter().map(|one| one.try_clone().unwrap().into()).collect(),
+            carrying: Carrying { step_aside: StepAside::Never, ..Carrying::default() },
+            process: ProcessConfig {
+                control: Some(OwnedFd::from(control)),
+                sockets: sockets.iter().map(|one| one.try_clone().unwrap().into()).collect(),
+                ..ProcessConfig::default()
+            },
             loopback_paths: true,
             log: Level::Silent.into(),
             seed: Some([seed; 32]),

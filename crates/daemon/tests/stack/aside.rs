@@ -19,7 +19,9 @@ const ASIDE: FallbackReason = FallbackReason::NothingToGain;
 /// A client with one address and the default of `step_aside`.
 fn near_config(network: Network) -> StackConfig {
     let locals = Locals::List(vec![network.client()[0]]);
-    StackConfig { locals, step_aside: StepAside::Auto, ..network.client_config() }
+    let mut config = StackConfig { locals, ..network.client_config() };
+    config.carrying.step_aside = StepAside::Auto;
+    config
 }
 
 /// A server with one address.
@@ -186,7 +188,8 @@ fn two_paths_are_used_however_short_they_are() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let _server = Host::start(network.server_config(&[destination]));
-    let config = StackConfig { step_aside: StepAside::Auto, ..network.client_config() };
+    let mut config = network.client_config();
+    config.carrying.step_aside = StepAside::Auto;
     let (_client, mut launcher) = Host::with_launcher(config);
     for blocking in [true, false, true] {
         let (transport, stream) = launcher.connect(destination, blocking);
@@ -293,7 +296,9 @@ fn of_many_unknown_hosts_only_the_first_holds_up_connects_that_do_not_block() {
     let network = Network::new();
     let _silent = network.server().map(|addr| UdpSocket::bind((addr, DEFAULT_UDP_PORT)).unwrap());
     let services = network.server().map(|addr| service(addr, echo));
-    let mut client = VirtualHost::new(StackConfig { tcp_race: true, ..near_config(network) });
+    let mut config = near_config(network);
+    config.carrying.tcp_race = true;
+    let mut client = VirtualHost::new(config);
     client.open(1, services[0]);
     assert_eq!(client.replies(0), [], "it may be near");
     assert_eq!(client.replies(2), [Reply::Pending { id: 1 }]);

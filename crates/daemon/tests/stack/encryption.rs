@@ -551,7 +551,8 @@ fn who_takes_the_offer_out_is_noticed_once_the_peer_is_known() {
     let destination = service(network.server()[0], echo);
     let middle = Middle::between(network);
     let _server = Host::start(behind(network, Opportunistic, &[destination]));
-    let config = StackConfig { idle_timeout: Duration::ZERO, ..through(network, Opportunistic) };
+    let mut config = through(network, Opportunistic);
+    config.limits.idle_timeout = Duration::ZERO;
     let (_client, mut launcher) = Host::with_launcher(config);
     assert_eq!(exchange(launcher.connect_sctp(destination), vec![3; 30]), vec![3; 30]);
     wait_for_the_end(&launcher);

@@ -11,7 +11,8 @@ use std::time::Duration;
 #[test]
 fn without_its_launcher_an_idle_stack_ends() {
     let network = Network::new();
-    let config = StackConfig { exit_when_drained: true, ..network.client_config() };
+    let mut config = network.client_config();
+    config.process.exit_when_drained = true;
     let (client, launcher) = Host::with_launcher(config);
     drop(launcher);
     client.wait();
@@ -22,7 +23,8 @@ fn without_its_launcher_a_stack_carries_its_flows_to_their_end() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let _server = Host::start(network.server_config(&[destination]));
-    let config = StackConfig { exit_when_drained: true, ..network.client_config() };
+    let mut config = network.client_config();
+    config.process.exit_when_drained = true;
     let (client, mut launcher) = Host::with_launcher(config);
     let mut stream = launcher.connect_sctp(destination);
     stream.write_all(b"before").unwrap();
@@ -41,7 +43,8 @@ fn a_program_reads_all_that_has_come_after_the_association_has_ended() {
         stream.write_all(&pattern(1 << 20, 7)).unwrap();
         drop(stream.read_to_end(&mut Vec::new()));
     });
-    let config = StackConfig { exit_when_drained: true, ..network.server_config(&[destination]) };
+    let mut config = network.server_config(&[destination]);
+    config.process.exit_when_drained = true;
     let (server, served) = Host::with_launcher(config);
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     let mut stream = launcher.connect_sctp(destination);
@@ -62,12 +65,10 @@ fn a_program_reads_all_that_has_come_after_the_association_has_ended() {
 fn shared(network: Network, pause: Duration) -> (StackConfig, PathBuf) {
     let name = format!("manypath-shared-{}-{}", std::process::id(), network.server()[0]);
     let file = std::env::temp_dir().join(name);
-    let config = StackConfig {
-        exit_when_drained: true,
-        shared: Some(file.clone()),
-        shared_pause: pause,
-        ..network.client_config()
-    };
+    let mut config = network.client_config();
+    config.process.exit_when_drained = true;
+    config.process.shared = Some(file.clone());
+    config.limits.shared_pause = pause;
     (config, file)
 }
 
@@ -126,11 +127,9 @@ fn a_launcher_that_is_gone_and_a_flow_that_does_not_move_end_a_stack() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let _server = Host::start(network.server_config(&[destination]));
-    let config = StackConfig {
-        exit_when_drained: true,
-        drain_timeout: Duration::from_millis(300),
-        ..network.client_config()
-    };
+    let mut config = network.client_config();
+    config.process.exit_when_drained = true;
+    config.limits.drain_timeout = Duration::from_millis(300);
     let (client, mut launcher) = Host::with_launcher(config);
     let mut stream = launcher.connect_sctp(destination);
     drop(launcher);
@@ -142,10 +141,8 @@ fn a_launcher_that_is_gone_and_a_flow_that_does_not_move_end_a_stack() {
 fn a_stack_that_is_told_to_stop_resets_what_does_not_end() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
-    let config = StackConfig {
-        exit_timeout: Duration::from_millis(200),
-        ..network.server_config(&[destination])
-    };
+    let mut config = network.server_config(&[destination]);
+    config.limits.exit_timeout = Duration::from_millis(200);
     let (server, server_control) = Host::with_launcher(config);
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     let mut stream = launcher.connect_sctp(destination);
@@ -180,8 +177,8 @@ fn an_association_without_flows_is_shut_down() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let (_server, server) = Host::with_launcher(network.server_config(&[destination]));
-    let config =
-        StackConfig { idle_timeout: Duration::from_millis(300), ..network.client_config() };
+    let mut config = network.client_config();
+    config.limits.idle_timeout = Duration::from_millis(300);
     let (_client, mut launcher) = Host::with_launcher(config);
     assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
     let status = server.wait_for("a graceful end", |status| status.associations.is_empty());
@@ -193,10 +190,8 @@ fn an_association_without_flows_is_shut_down() {
 fn a_server_ends_associations_that_their_peers_leave_idle() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
-    let config = StackConfig {
-        peer_idle_timeout: Duration::from_millis(300),
-        ..network.server_config(&[destination])
-    };
+    let mut config = network.server_config(&[destination]);
+    config.limits.peer_idle_timeout = Duration::from_millis(300);
     let (_server, server) = Host::with_launcher(config);
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);

@@ -136,8 +136,8 @@ fn the_race_is_won_by_sctp_when_the_peer_answers() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let _server = Host::start(network.server_config(&[destination]));
-    let config =
-        manypath_daemon::StackConfig { tcp_head_start: Duration::ZERO, ..network.client_config() };
+    let mut config = network.client_config();
+    config.limits.tcp_head_start = Duration::ZERO;
     let (_client, mut launcher) = Host::with_launcher(config);
     let (transport, stream) = launcher.connect(destination, false);
     assert_eq!(transport, Transport::Sctp);
@@ -146,8 +146,10 @@ fn the_race_is_won_by_sctp_when_the_peer_answers() {
 
 /// Waits for SCTP for longer than any test takes, unless TCP beside it says something.
 fn racing(network: Network) -> manypath_daemon::StackConfig {
-    let fallback_timeout = Duration::from_secs(120);
-    manypath_daemon::StackConfig { tcp_race: true, fallback_timeout, ..network.client_config() }
+    let mut config = network.client_config();
+    config.carrying.tcp_race = true;
+    config.limits.fallback_timeout = Duration::from_secs(120);
+    config
 }
 
 #[test]
@@ -270,7 +272,8 @@ fn a_program_that_has_bound_a_port_keeps_it() {
     let network = Network::new();
     let _silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
     let destination = service(network.server()[0], echo);
-    let config = manypath_daemon::StackConfig { tcp_race: true, ..network.client_config() };
+    let mut config = network.client_config();
+    config.carrying.tcp_race = true;
     let (_client, launcher) = Host::with_launcher(config);
     let source = Some(std::net::SocketAddr::new(network.client()[0], 4321));
     launcher.send(&Request::Open { id: 1, destination, source, blocking: true });

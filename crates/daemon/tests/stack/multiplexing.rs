@@ -1,7 +1,6 @@
 //! Many connections in one association.
 
 use crate::common::{Host, Launcher, Network, counter, echo, pattern, service};
-use manypath_daemon::StackConfig;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -42,8 +41,8 @@ fn connections_beyond_the_first_streams_are_opened_and_closed_in_any_order_in_on
     let destination = service(network.server()[0], echo);
     let (_server, server) = Host::with_launcher(network.server_config(&[destination]));
     // None of 2250 waits too long, however busy the machine is.
-    let patient =
-        StackConfig { fallback_timeout: Duration::from_secs(5), ..network.client_config() };
+    let mut patient = network.client_config();
+    patient.limits.fallback_timeout = Duration::from_secs(5);
     let (_client, mut launcher) = Host::with_launcher(patient);
     let connect = |launcher: &mut Launcher, to: SocketAddr| Some(launcher.connect_sctp(to));
     let mut streams: Vec<Option<TcpStream>> =

@@ -141,7 +141,8 @@ fn connections_to_an_address_that_has_failed_are_not_given_to_who_had_it() {
     let (port, adaptation) = (SCTP_PORT, Some(ADAPTATION));
     let config = Config { port, accept: true, adaptation, ..Config::default() };
     let mut peer = Peer::at(&[first, second], UdpPort::Fixed(DEFAULT_UDP_PORT), config, 7);
-    let client = StackConfig { path_rtx_max: 1, ..network.client_config() };
+    let mut client = network.client_config();
+    client.limits.path_rtx_max = 1;
     let (_client, mut launcher) = Host::with_launcher(client);
     // It is not answered: the client asks on every path whether the peer is there.
     let (id, reply) = launcher.open(SocketAddr::new(first, 8080), true);

@@ -4,7 +4,7 @@ use super::args::GatewayArgs;
 use super::lan::{self, Lan};
 use crate::commands::stack;
 use crate::failure::Failure;
-use manypath_daemon::{Doors, Level, Locals, StackConfig, Users};
+use manypath_daemon::{Doors, Level, Locals, ProcessConfig, StackConfig, Users};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
@@ -59,8 +59,7 @@ fn config(args: &GatewayArgs, doors: Doors) -> Result<StackConfig, Failure> {
     let mut config = StackConfig {
         doors: Some(doors),
         udp_port: args.udp_port.unwrap_or(0),
-        handle_signals: true,
-        service: true,
+        process: ProcessConfig { handle_signals: true, service: true, ..ProcessConfig::default() },
         ignore_wrong_settings: true,
         ..StackConfig::default()
     };
@@ -72,7 +71,7 @@ fn config(args: &GatewayArgs, doors: Doors) -> Result<StackConfig, Failure> {
         config.locals = Locals::Except(args.lan.clone());
     }
     match manypath_control::runtime::directory() {
-        Ok(dir) => config.runtime_dir = Some(dir),
+        Ok(dir) => config.process.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this gateway: {error}"),
     }
     Ok(config)

@@ -12,7 +12,8 @@ use crate::args::EncapsulationArg;
 use crate::failure::Failure;
 use args::GatewayArgs;
 use manypath_daemon::{
-    DEFAULT_UDP_PORT, Framing, Gateway, Level, Locals, SCTP_PORT, StackConfig, Way,
+    Carrying, DEFAULT_UDP_PORT, Framing, Gateway, Level, Locals, ProcessConfig, SCTP_PORT,
+    StackConfig, Way,
 };
 use place::Place;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -45,7 +46,7 @@ fn join(args: &GatewayArgs, way: Way) -> Result<u8, Failure> {
     }
     let mut config = config(args, gateway);
     match manypath_control::runtime::directory() {
-        Ok(dir) => config.runtime_dir = Some(dir),
+        Ok(dir) => config.process.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this gateway: {error}"),
     }
     stack::run(vec![config], stack::log_to(args.stack.log.as_deref()), "--port")
@@ -65,8 +66,8 @@ fn config(args: &GatewayArgs, gateway: Gateway) -> StackConfig {
         peer_udp_port: args.stack.peer_port,
         accept,
         gateway: Some(gateway),
-        peer_cache: false,
-        handle_signals: true,
+        carrying: Carrying { peer_cache: false, ..Carrying::default() },
+        process: ProcessConfig { handle_signals: true, ..ProcessConfig::default() },
         log: level.into(),
         ..StackConfig::default()
     }

@@ -128,7 +128,7 @@ impl Services {
             return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
         }
         match allow::open_service(query, &base.core.rules) {
-            Some(options) if !base.core.config.listeners_only => {
+            Some(options) if !base.core.config.process.listeners_only => {
                 Ok(Verdict::Dial { client: client?, options })
             }
             Some(_) | None => Err(Denied::NotCovered),

@@ -114,7 +114,7 @@ impl Services {
     /// Lets launchers find this stack by the UDP port that it owns.
     pub(crate) fn name_door(&mut self, base: &mut Base) {
         let (Some(directory), Ok(namespace)) =
-            (&base.core.config.runtime_dir, runtime::network_namespace())
+            (&base.core.config.process.runtime_dir, runtime::network_namespace())
         else {
             return;
         };
@@ -179,7 +179,7 @@ impl Services {
 impl Core {
     /// Lets launchers of programs find a server that carries them, too.
     fn name_for_programs(&mut self) {
-        let Some(path) = self.config.programs.clone() else { return };
+        let Some(path) = self.config.process.programs.clone() else { return };
         if let Err(error) = self.control.open_for_programs(&path, &self.registry) {
             // They start stacks of their own meanwhile.
             self.count("programs_not_named");
@@ -190,7 +190,8 @@ impl Core {
 
 /// Launchers have come back before the end.
 fn resume(core: &mut Core) {
-    if core.config.listeners_only && matches!(core.phase, Phase::Draining(drain) if drain.is_idle())
+    if core.config.process.listeners_only
+        && matches!(core.phase, Phase::Draining(drain) if drain.is_idle())
     {
         core.phase = Phase::Running;
     }

@@ -74,8 +74,9 @@ fn pair(folder: &Path, number: u8) -> (Running, Stack, ControlSocket) {
     let relay = Running::start(Stack::new(relay).unwrap());
     let (launcher, control) = ControlSocket::pair().unwrap();
     launcher.set_receive_timeout(Some(LIMIT)).unwrap();
-    let (control, via) = (Some(control.into()), Some(at(2).to_string().parse().unwrap()));
-    let client = StackConfig { via, keys: Some(ours), control, ..shared(1) };
+    let via = Some(at(2).to_string().parse().unwrap());
+    let mut client = StackConfig { via, keys: Some(ours), ..shared(1) };
+    client.process.control = Some(control.into());
     (relay, Stack::new(client).unwrap(), launcher)
 }
 
