@@ -7,7 +7,7 @@
 
 use super::aside::attempts_on;
 use super::open::open_flow;
-use super::{AttemptId, Sctp, Tcp, sctp_only};
+use super::{AttemptId, ByRelay, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
 use crate::base::{Base, protection};
@@ -28,12 +28,11 @@ impl Attempts {
     fn move_from(&mut self, base: &mut Base, id: AttemptId, doubted: AssociationId) {
         let Some(attempt) = self.all.get(&id) else { return };
         let Sctp::Opening { flow: asked, .. } = attempt.sctp else { return };
-        // A connect by a relay asks the next one.
-        if attempt.moved || attempt.by_relay.is_some() {
+        if attempt.moved {
             return;
         }
-        let (open, options) = (attempt.open, attempt.options);
-        let Ok((association, flow)) = self.carrier_for(base, &open, &options) else { return };
+        let (open, options, by) = (attempt.open, attempt.options, attempt.by_relay.as_ref());
+        let Ok((association, flow)) = self.carrier_for(base, &open, &options, by) else { return };
         if association == doubted {
             return base.reset_flow(association, flow);
         }
@@ -56,15 +55,13 @@ impl Attempts {
         let Some((doubted, attempt)) = doubted.filter(usable).zip(self.all.get(&id)) else {
             return false;
         };
-        if attempt.by_relay.is_some() {
-            return false;
-        }
-        let open = attempt.open;
-        let Ok(flow) = open_flow(base, doubted, &open) else { return false };
+        let by = attempt.by_relay.as_ref();
+        let Ok(flow) = open_flow(base, doubted, &attempt.open, by) else { return false };
         self.ask_over(base, id, doubted, flow);
         true
     }
 
+    /// The flow is being opened.
     pub(super) fn ask_over(
         &mut self,
         base: &mut Base,
@@ -76,7 +73,9 @@ impl Attempts {
         let Some(attempt) = self.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Opening { association, flow, received };
         let tcp_runs = !matches!(attempt.tcp, Tcp::NotStarted);
-        let alone = attempt.open.blocking || sctp_only(&attempt.options) || tcp_runs;
+        let by = attempt.by_relay.as_mut().map(ByRelay::ask_anew);
+        let alone =
+            attempt.open.blocking || sctp_only(&attempt.options) || tcp_runs || by.is_some();
         base.treat(association, flow, &attempt.options);
         base.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.start_clocks(base, id, association, alone);

@@ -19,9 +19,6 @@ impl Attempts {
         reason: FallbackReason,
     ) -> bool {
         let Some(attempt) = self.all.get_mut(&id) else { return false };
-        if attempt.by_relay.is_some() {
-            return false;
-        }
         let (open, options) = (attempt.open, attempt.options);
         let acceptor = base.core.acceptor_for(open.destination, &options);
         let known = self.peers.is_native(base.core.now, open.destination.ip(), acceptor);

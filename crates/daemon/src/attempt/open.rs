@@ -1,5 +1,6 @@
 //! A launcher asks for a connection: whether it is carried, and how it begins.
 
+use super::via::RelayAt;
 use super::{Attempt, AttemptId, ByRelay, Client, Open, Sctp, sctp_only};
 use crate::association::{Association, FlowUse};
 use crate::attempt::Attempts;
@@ -117,9 +118,9 @@ impl Attempts {
         if let Some(reason) = self.remembered(base, destination, &options) {
             return Err(reason);
         }
-        let (association, flow) = self.carrier_for(base, &open, &options)?;
-        let trusted = base.core.config.carrying.peer_cache
-            && self.peers.is_carried(base.core.now, destination);
+        let (association, flow) = self.carrier_for(base, &open, &options, None)?;
+        let trusted =
+            base.core.config.carrying.peer_cache && self.peers.is_carried(base.core.now, destination);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
         let may_race = base.core.config.carrying.tcp_race
@@ -165,22 +166,24 @@ impl Attempts {
         Some(if is_told { reason } else { FallbackReason::Remembered })
     }
 
-    /// The association and flow for a connection, in the form that a rule says; otherwise direct only
-    /// to peers that are known to have no manypath.
+    /// The association and flow for a connection, to the relay that is tried if it goes by one; otherwise in the form
+    /// that a rule says, direct only to peers that are known to have no manypath.
     pub(super) fn carrier_for(
         &self,
         base: &mut Base,
         open: &Open,
         options: &Options,
+        by: Option<&ByRelay>,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let profile = parameters::profile(&base.core.config, options);
-        let acceptor = base.core.acceptor_for(open.destination, options);
-        let peer = open.destination.ip();
-        let is_native = || {
-            base.core.config.carrying.peer_cache
-                && self.peers.is_native(base.core.now, peer, acceptor)
-        };
-        let encrypt = base.core.encrypt_for(options);
+        let RelayAt { addr: peer, acceptor } =
+            by.and_then(ByRelay::current).unwrap_or_else(|| RelayAt {
+                addr: open.destination.ip(),
+                acceptor: base.core.acceptor_for(open.destination, options),
+            });
+        let is_native =
+            || base.core.config.carrying.peer_cache && self.peers.is_native(base.core.now, peer, acceptor);
+        let encrypt = if by.is_some() { Encrypt::Require } else { base.core.encrypt_for(options) };
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
             if encrypt == Encrypt::Require {
                 return Err(FallbackReason::NotEncrypted);
@@ -188,9 +191,9 @@ impl Attempts {
             return base.begin_direct(open, profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
-        let association =
-            base.association_for(open.destination, source, profile, acceptor, encrypt)?;
-        let flow = open_flow(base, association, open)?;
+        let at = SocketAddr::new(peer, open.destination.port());
+        let association = base.association_for(at, source, profile, acceptor, encrypt)?;
+        let flow = open_flow(base, association, open, by)?;
         Ok((association, flow))
     }
 
@@ -250,13 +253,19 @@ impl Attempts {
     }
 }
 
+/// A flow to the peer, or beyond it once that has said that it relays.
 pub(super) fn open_flow(
     base: &mut Base,
     id: AssociationId,
     open: &Open,
+    by: Option<&ByRelay>,
 ) -> Result<FlowId, FallbackReason> {
     let association = base.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
-    let opened = association.mux.open(open.destination, open.source_or_unspecified());
+    let source = open.source_or_unspecified();
+    let opened = match by {
+        Some(by) => association.mux.open_beyond(by.destination(open), source),
+        None => association.mux.open(open.destination, source),
+    };
     base.touch(id);
     base.extend_streams(id);
     opened.map_err(|error| {

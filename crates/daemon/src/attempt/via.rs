@@ -11,20 +11,18 @@
 //! remembered here and not with the peers: connections to its own services are carried all the same.
 
 use super::{Attempt, AttemptId, Client, Control, Open, Sctp};
-use crate::association::FlowUse;
 use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::names::Asker;
-use crate::parameters;
 use crate::privileged::Acceptor;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{Destination, FlowId, HostName};
-use manypath_rules::{Encrypt, Options, Policy, RelayHost, StepAside, Via};
+use manypath_rules::{Encrypt, Form, Options, Policy, RelayHost, StepAside, Via};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tracing::{debug, warn};
@@ -42,7 +40,7 @@ const SOON_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct RelayAt {
     pub(super) addr: IpAddr,
-    acceptor: Acceptor,
+    pub(super) acceptor: Acceptor,
 }
 
 /// The relays by which a connection may go.
@@ -74,11 +72,16 @@ impl ByRelay {
 
     fn next(&mut self) -> Option<RelayAt> {
         let next = self.relays.get(self.tried).copied()?;
-        (self.tried, self.asked) = (self.tried + 1, None);
+        self.tried += 1;
         Some(next)
     }
 
-    fn destination(&self, open: &Open) -> Destination {
+    /// The relay has not been asked over this association before.
+    pub(super) const fn ask_anew(&mut self) {
+        self.asked = None;
+    }
+
+    pub(super) fn destination(&self, open: &Open) -> Destination {
         match &self.name {
             Some(name) => Destination::Name(name.clone(), open.destination.port()),
             None => open.destination.into(),
@@ -179,15 +182,17 @@ impl Attempts {
             true => {}
             false => base.core.check_ends(&open)?,
         }
-        // However near the relay is, the destination is not.
-        let options = Options { step_aside: Some(StepAside::Never), ..options };
+        // However near the relay is, the destination is not; and a relay has no direct form.
+        let (step_aside, form) = (Some(StepAside::Never), Some(Form::Mux));
+        let options = Options { step_aside, form, ..options };
         let (association, flow) = self.ask_next(base, &open, &options, &mut by)?;
         let id = AttemptId(base.core.next_id());
         let mut attempt = Attempt::new(client, open, options, Sctp::Failed, base.core.now);
         attempt.by_relay = Some(by);
         self.all.insert(id, attempt);
         base.core.control.remember(client, id);
-        self.await_relay(base, id, association, flow);
+        base.core.count("opens_by_relay");
+        self.ask_over(base, id, association, flow);
         self.tell_pending(base, id);
         Ok(())
     }
@@ -200,8 +205,6 @@ impl Attempts {
         options: &Options,
         by: &mut ByRelay,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
-        let profile = parameters::profile(&base.core.config, options);
-        let source = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
         let mut why = FallbackReason::RelayUnresolved;
         while let Some(RelayAt { addr, acceptor }) = by.next() {
             let relay = RelayAt { addr, acceptor };
@@ -211,26 +214,12 @@ impl Attempts {
                 why = FallbackReason::Remembered;
                 continue;
             }
-            let at = SocketAddr::new(addr, 0);
-            let opened = base
-                .association_for(at, source, profile, acceptor, Encrypt::Require)
-                .and_then(|id| Ok((id, open_beyond(base, id, by.destination(open), open)?)));
-            match opened {
+            match self.carrier_for(base, open, options, Some(by)) {
                 Ok(opened) => return Ok(opened),
                 Err(reason) => why = reason,
             }
         }
         Err(why)
-    }
-
-    /// The flow is being opened.
-    fn await_relay(&mut self, base: &mut Base, id: AttemptId, on: AssociationId, flow: FlowId) {
-        let received = base.core.packets_received(on);
-        let Some(attempt) = self.all.get_mut(&id) else { return };
-        attempt.sctp = Sctp::Opening { association: on, flow, received };
-        base.set_flow_use(on, flow, FlowUse::Attempt(id));
-        self.start_clocks(base, id, on, true);
-        base.core.count("opens_by_relay");
     }
 
     /// The relay cannot be used: the next one is asked. False if there is none.
@@ -246,11 +235,12 @@ impl Attempts {
         self.note_relay_failure(base, &by, reason);
         let opened = self.ask_next(base, &open, &options, &mut by);
         if let Some(attempt) = self.all.get_mut(&id) {
-            attempt.by_relay = Some(by);
+            (attempt.by_relay, attempt.moved) = (Some(by), false);
         }
         let Ok((association, flow)) = opened else { return false };
         base.core.count("relays_passed_over");
-        self.await_relay(base, id, association, flow);
+        base.core.count("opens_by_relay");
+        self.ask_over(base, id, association, flow);
         true
     }
 
@@ -347,22 +337,4 @@ impl Core {
             false => self.encrypt_for(options),
         }
     }
-}
-
-/// A flow beyond the peer, once that has said that it relays.
-fn open_beyond(
-    base: &mut Base,
-    id: AssociationId,
-    destination: Destination,
-    open: &Open,
-) -> Result<FlowId, FallbackReason> {
-    let source = open.source_or_unspecified();
-    let association = base.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
-    let opened = association.mux.open_beyond(destination, source);
-    base.touch(id);
-    base.extend_streams(id);
-    opened.map_err(|error| {
-        warn!(target: log::CONNECTION, "association {}: {error}", id.0);
-        FallbackReason::Busy
-    })
 }

@@ -6,6 +6,7 @@ use crate::common::{
     unused_port,
 };
 use crate::encryption::{Folder, errno, key_of};
+use crate::restarts::Pair;
 use manypath_control::status::{FallbackReason, RelayedPeerStatus, StackStatus};
 use manypath_control::{Reply, Transport};
 use manypath_daemon::{DEFAULT_UDP_PORT, Doors, RelayConfig, StackConfig};
@@ -401,4 +402,36 @@ fn a_connect_that_is_given_up_leaves_nothing_at_the_relay() {
     at_relay.wait_for("the request", |status| relayed(status).opened == 2);
     launcher.send(&manypath_control::Request::Cancel { id });
     at_relay.wait_for("nothing", |status| relayed(status).open == 0);
+}
+
+#[test]
+fn a_relay_that_was_killed_and_started_anew_is_used_again_within_a_handshake() {
+    let ground = Ground::new();
+    let destination = service(ground.far(), echo);
+    let mut pair = Pair::between(ground.client(), || ground.relay());
+    pair.connect_sctp(destination);
+    pair.kill();
+    pair.start();
+    for _ in 0..2 {
+        let took = pair.connect_sctp(destination);
+        assert!(took < 100, "{took} ms");
+    }
+    let status = pair.client.status();
+    assert_eq!(counter(&status, "stack_opens_moved"), 1);
+    assert_eq!(counter(&status, "stack_opens_by_relay"), 3);
+}
+
+#[test]
+fn a_relay_that_is_away_for_a_while_is_used_again_as_soon_as_it_is_back() {
+    let ground = Ground::new();
+    let destination = service(ground.far(), echo);
+    let mut pair = Pair::between(ground.client(), || ground.relay());
+    pair.connect_sctp(destination);
+    pair.kill();
+    let (reply, took) = pair.connect(destination);
+    assert!(matches!(&reply, Reply::Accepted { transport: Transport::TcpRelay, .. }), "{reply:?}");
+    assert!(took < 200, "{took} ms");
+    pair.start();
+    let took = pair.connect_sctp(destination);
+    assert!(took < 100, "{took} ms");
 }

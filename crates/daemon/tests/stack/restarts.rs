@@ -9,33 +9,38 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// A client and a server that are turned together, and a server that can be killed.
-struct Pair {
-    client: VirtualHost,
+pub(crate) struct Pair<'a> {
+    pub(crate) client: VirtualHost,
     server: Option<VirtualHost>,
-    config: Box<dyn Fn() -> StackConfig>,
+    config: Box<dyn Fn() -> StackConfig + 'a>,
     now: u64,
     last: u64,
 }
 
-impl Pair {
+impl<'a> Pair<'a> {
     fn new(network: Network, encrypt: Encrypt, files: KeyFiles, destination: SocketAddr) -> Self {
         let config = move || StackConfig {
             keys: Some(files.clone()),
-            seed: Some([2; 32]),
             ..server(network, encrypt, &[destination])
         };
-        let client = VirtualHost::new(client(network, encrypt));
-        let server = Some(VirtualHost::new(config()));
-        Self { client, server, config: Box::new(config), now: 0, last: 0 }
+        Self::between(client(network, encrypt), config)
+    }
+
+    pub(crate) fn between(client: StackConfig, server: impl Fn() -> StackConfig + 'a) -> Self {
+        let (client, config) = (VirtualHost::new(client), Box::new(server));
+        let mut pair = Self { client, server: None, config, now: 0, last: 0 };
+        pair.start();
+        pair
     }
 
     /// Its process ends without a word.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.server = None;
     }
 
-    fn start(&mut self) {
-        self.server = Some(VirtualHost::new((self.config)()));
+    pub(crate) fn start(&mut self) {
+        let config = StackConfig { seed: Some([2; 32]), ..(self.config)() };
+        self.server = Some(VirtualHost::new(config));
     }
 
     fn turn(&mut self) -> Vec<Reply> {
@@ -46,7 +51,7 @@ impl Pair {
     }
 
     /// Connects; what the program hears, and after how many milliseconds.
-    fn connect(&mut self, destination: SocketAddr) -> (Reply, u64) {
+    pub(crate) fn connect(&mut self, destination: SocketAddr) -> (Reply, u64) {
         self.last += 1;
         self.client.open(self.last, destination);
         let (begun, real) = (self.now, Instant::now());
@@ -60,7 +65,7 @@ impl Pair {
         }
     }
 
-    fn connect_sctp(&mut self, destination: SocketAddr) -> u64 {
+    pub(crate) fn connect_sctp(&mut self, destination: SocketAddr) -> u64 {
         let (reply, took) = self.connect(destination);
         let carried =
             matches!(&reply, Reply::Accepted { transport, .. } if *transport == Transport::Sctp);
