@@ -120,11 +120,6 @@ impl DoorRoom {
         })
     }
 
-    /// Whether clients may name hosts.
-    pub(crate) fn has_proxies(&self) -> bool {
-        self.doors.iter().any(|door| door.is_proxy)
-    }
-
     /// Whether nobody waits for a connection.
     pub(crate) fn is_empty(&self) -> bool {
         self.talking.is_empty()

@@ -353,10 +353,11 @@ impl Services {
 }
 
 impl Core {
-    /// Whether this stack resolves names.
-    pub(crate) fn resolves_names(&self) -> bool {
-        let via = self.rules.relays().into_iter().chain(self.config.via);
-        self.config.relay.is_some() || via.count() > 0
+    /// Whether this stack may come to resolve names: those of destinations, or of relays that rules name while it runs.
+    pub(crate) fn may_resolve_names(&self) -> bool {
+        let config = &self.config;
+        let carries = !config.door && (config.exit_when_drained || config.programs.is_some());
+        carries || config.relay.is_some() || config.via.is_some()
     }
 }
 
