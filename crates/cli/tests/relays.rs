@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::gateways::{SERVER, behind_gateways, sh};
-use common::{Finished, MANYPATH, Site, finish, wait_for};
+use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::process::Stdio;
 
@@ -150,6 +150,142 @@ fn a_stranger_gets_nothing_from_a_relay() {
     std::fs::write(site.dir.join("rules"), "remote enable port 8080 sctp-only=on\n").unwrap();
     let done = fetch(&site, &["--via", RELAY], "file");
     assert_eq!(done.code, Some(7), "{done:?}");
+}
+
+/// Runs shell lines under one `manypath run`, each as soon as the one before has ended and `between` has been done.
+fn in_steps(
+    site: &mut Site,
+    (before, options): (&str, &[&str]),
+    lines: &[&str],
+    mut between: impl FnMut(&mut Site, usize),
+) -> Finished {
+    let step = |(number, line): (usize, &&str)| {
+        format!("{line}; touch did{number}; until [ -e go{number} ]; do sleep 0.05; done\n")
+    };
+    let script: String = lines.iter().enumerate().map(step).collect();
+    std::fs::write(site.dir.join("steps"), script).unwrap();
+    let mut command = site.command(Host::Left, find("unshare"));
+    let line = format!("{before} exec timeout 50 \"$0\" run -v \"$@\" -- sh steps");
+    command.args(["-m", "sh", "-ec", &line, MANYPATH]).args(options).stdin(Stdio::null());
+    let output = std::fs::File::create(site.dir.join("out")).unwrap();
+    command.stdout(output.try_clone().unwrap()).stderr(output);
+    let mut run = command.spawn().unwrap();
+    for number in 0..lines.len() {
+        wait_for(lines[number], || site.dir.join(format!("did{number}")).exists());
+        between(site, number);
+        std::fs::write(site.dir.join(format!("go{number}")), "").unwrap();
+    }
+    let code = run.wait().unwrap().code();
+    let stdout = std::fs::read_to_string(site.dir.join("out")).unwrap();
+    Finished { code, stdout, stderr: String::new(), time: std::time::Duration::ZERO }
+}
+
+/// Prints the status of a download, or the code with which curl ends.
+fn get() -> String {
+    format!(
+        "curl -sS -f -m 20 -o got -w 'got %{{http_code}}\\n' http://{SERVER}:8080/file || echo failed $?"
+    )
+}
+
+fn outcomes(done: &Finished) -> Vec<&str> {
+    let is_one = |line: &&str| line.starts_with("got ") || line.starts_with("failed ");
+    done.stdout.lines().filter(is_one).collect()
+}
+
+#[test]
+fn when_a_relay_is_killed_the_next_one_is_used_and_then_what_the_rule_says() {
+    let mut site = site(&OPEN);
+    site.random_file("file", 1000);
+    let args = ["serve", "--relay", "--authorized", &list(&site)];
+    let first = site.services.len() - 1;
+    site.service(MANYPATH, &[&args[..], &OPEN].concat(), "udp", 9899);
+    let second = site.services.len() - 1;
+    let (mut opened, get) = (Vec::new(), get());
+    // With the last relay gone the rules allow plain TCP, and then do not.
+    let kill = |site: &mut Site, which: usize| {
+        site.services[which].kill().unwrap();
+        site.services[which].wait().unwrap();
+    };
+    let lines = [get.as_str(); 4];
+    let done =
+        in_steps(&mut site, ("", &["--via", RELAY, "--via", SERVER]), &lines, |site, step| {
+            match step {
+                0 => kill(site, first),
+                1 => {
+                    opened.push(site.server_status()["relayed_peers"][0]["opened"].clone());
+                    kill(site, second);
+                }
+                2 => {
+                    let rule = "remote enable port 8080 sctp-only=on\n";
+                    std::fs::write(site.dir.join("rules"), rule).unwrap();
+                    let mut reload = site.command(Host::Left, MANYPATH);
+                    reload.args(["config", "reload"]);
+                    let reload = finish(reload);
+                    assert_eq!(reload.code, Some(0), "{reload:?}");
+                }
+                _ => {}
+            }
+        });
+    assert_eq!(outcomes(&done), ["got 200", "got 200", "got 200", "failed 7"], "{done:?}");
+    assert_eq!(opened, [1], "{done:?}");
+}
+
+#[test]
+fn relays_have_names_with_several_addresses_also_those_that_rules_name_later() {
+    let mut site = site(&OPEN);
+    site.random_file("file", 1000);
+    // Nobody has the first one.
+    let names = "127.0.0.1 localhost\n10.77.1.9 relay.test\n10.77.1.2 relay.test\n";
+    std::fs::write(site.dir.join("hosts"), names).unwrap();
+    let before = "mount --bind hosts /etc/hosts;";
+    let get = get();
+    let opened = |site: &mut Site| relay_status(site)["relayed_peers"][0]["opened"].clone();
+    let lines = [get.as_str()];
+    let done = in_steps(&mut site, (before, &["--via", "relay.test"]), &lines, |_, _| {});
+    assert_eq!((outcomes(&done), opened(&mut site)), (vec!["got 200"], 1.into()), "{done:?}");
+    for name in ["did0", "go0"] {
+        std::fs::remove_file(site.dir.join(name)).unwrap();
+    }
+    let done = in_steps(&mut site, (before, &[]), &["true", &get], |site, step| {
+        if step == 0 {
+            let rule = "remote enable port 8080 sctp-only=on via=relay.test\n";
+            std::fs::write(site.dir.join("rules"), rule).unwrap();
+            let mut reload = site.command(Host::Left, MANYPATH);
+            reload.args(["config", "reload"]);
+            let reload = finish(reload);
+            assert_eq!(reload.code, Some(0), "{reload:?}");
+            // It is looked up by a thread, for longer than a connect would wait.
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+    });
+    assert_eq!((outcomes(&done), opened(&mut site)), (vec!["got 200"], 2.into()), "{done:?}");
+}
+
+#[test]
+fn datagrams_and_dns_go_by_the_relay_over_both_uplinks() {
+    const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/datagrams.py");
+    let mut site = site(&["--relay-to", "198.51.100.2:5000-8000"]);
+    std::fs::write(site.dir.join("rules"), "remote enable udp any lifetime=2s\n").unwrap();
+    site.service("python3", &[PROGRAM, "server", "0.0.0.0", "7000"], "udp", 7000);
+    site.service("python3", &[PROGRAM, "dns", "0.0.0.0", "5353"], "udp", 5353);
+    let through = |site: &Site, program: &str, args: &[&str]| {
+        finish(site.through_command(&["--via", RELAY, "-v"], program, args))
+    };
+    let echoed = through(&site, "python3", &[PROGRAM, "echo", SERVER, "7000"]);
+    assert_eq!((echoed.code, echoed.stdout.trim()), (Some(0), "echo ok"), "{echoed:?}");
+    let at = format!("@{SERVER}");
+    let args = [at.as_str(), "-p", "5353", "+short", "+time=3", "+tries=3", "example.org"];
+    let answer = through(&site, "dig", &args);
+    assert_eq!(answer.stdout.trim(), "192.0.2.53", "{answer:?}");
+    let sent = [PROGRAM, "send", SERVER, "7000", "200", "5"];
+    site.lab.path("A").unwrap().down().unwrap();
+    let sent = through(&site, "python3", &sent);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let closed = through(&site, "python3", &[PROGRAM, "query", SERVER, "9000"]);
+    assert!(closed.stderr.contains("the relay does not relay to this destination"), "{closed:?}");
+    let peer = relay_status(&mut site)["relayed_peers"][0].clone();
+    assert!(peer["opened"].as_u64() >= Some(3) && peer["denied"] == 1, "{peer}");
+    assert!(peer["from_destinations_bytes"].as_u64() > Some(120_000), "{peer}");
 }
 
 /// Seconds that curl takes for its first byte, and for everything, in the middle of five runs.

@@ -66,6 +66,8 @@ pub enum FallbackReason {
     NotRelay,
     /// The relay does not relay to this destination.
     NotRelayed,
+    /// The relays lead in a circle, or are too many in a row.
+    RelayCircle,
 }
 
 impl FallbackReason {
@@ -101,6 +103,7 @@ impl FallbackReason {
             Self::RelayUnknown => "relay-unknown",
             Self::NotRelay => "not-relay",
             Self::NotRelayed => "not-relayed",
+            Self::RelayCircle => "relay-circle",
         }
     }
 
@@ -155,6 +158,7 @@ impl fmt::Display for FallbackReason {
             }
             Self::NotRelay => "the relay relays nothing for this host",
             Self::NotRelayed => "the relay does not relay to this destination",
+            Self::RelayCircle => "the relays lead in a circle",
         })
     }
 }

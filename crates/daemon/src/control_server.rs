@@ -399,11 +399,11 @@ impl Stack {
         match request {
             Request::Hello { version, role } => self.on_hello(id, version, role),
             Request::Open { id: open, destination, source, blocking } => {
-                let wanted = Open { destination, source, blocking, waiting: false };
+                let wanted = Open { source, blocking, ..Open::to(destination) };
                 self.attempts.on_open(base, client(open), wanted);
             }
             Request::OpenWaiting { id: open, destination, source } => {
-                let wanted = Open { destination, source, blocking: false, waiting: true };
+                let wanted = Open { source, waiting: true, ..Open::to(destination) };
                 self.attempts.on_open(base, client(open), wanted);
             }
             Request::Cancel { id: open } => {
@@ -417,8 +417,8 @@ impl Stack {
                 None => base.core.count("attaches_without_socket"),
             },
             Request::OpenDatagrams { id: open, destination, source } => {
-                let peers = &self.attempts.peers;
-                self.datagrams.on_open(base, peers, client(open), destination, source);
+                let attempts = &self.attempts;
+                self.datagrams.on_open(base, attempts, client(open), destination, source);
             }
             Request::AttachDatagrams { id: open, program, inode, connected } => match fd {
                 Some(fd) => {

@@ -49,7 +49,7 @@ impl Stack {
             },
             identity: self.base.keys.identity_status(),
             sandbox: self.sandbox_status(),
-            relayed_peers: self.services.onward.statuses(&self.relays),
+            relayed_peers: self.services.onward.statuses(&self.relays, &self.datagrams),
             door_hosts: self.door_hosts(),
             peers: self.attempts.peers.status(self.base.core.now),
             fallbacks: self.base.core.counters.fallbacks().clone(),

@@ -20,6 +20,8 @@ pub enum Refusal {
     DestinationClosed,
     /// The acceptor knows no address of the destination's name.
     NoSuchName,
+    /// The acceptor is a relay by which the flow has come before, or one relay too many.
+    Circle,
     /// A reason of a later version of the protocol.
     Other(u8),
 }

@@ -4,7 +4,7 @@ use crate::datagrams::Datagrams;
 use crate::direct::DirectFlow;
 use crate::error::{FlowError, OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
-use crate::message::{Destination, RelayAnswer};
+use crate::message::{Beyond, Destination, RelayAnswer};
 use crate::mux::{FlowMux, Share};
 use crate::status::{FlowCounters, FlowStatus};
 use crate::table::FlowId;
@@ -92,13 +92,9 @@ impl Flows {
     }
 
     /// See [`FlowMux::open_beyond`]. The direct form has no words for it.
-    pub fn open_beyond(
-        &mut self,
-        destination: Destination,
-        source: SocketAddr,
-    ) -> Result<FlowId, OpenError> {
+    pub fn open_beyond(&mut self, beyond: Beyond, source: SocketAddr) -> Result<FlowId, OpenError> {
         match self {
-            Self::Mux(mux) => mux.open_beyond(destination, source),
+            Self::Mux(mux) => mux.open_beyond(beyond, source),
             Self::Direct(_) => Err(OpenError::NoStream),
         }
     }
@@ -119,10 +115,23 @@ impl Flows {
         }
     }
 
+    /// See [`FlowMux::ask_whether_peer_relays`].
+    pub fn ask_whether_peer_relays(&mut self) {
+        match self {
+            Self::Mux(mux) => mux.ask_whether_peer_relays(),
+            Self::Direct(_) => {}
+        }
+    }
+
     /// See [`FlowMux::destination_beyond`].
     pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
+        self.beyond(flow).map(|beyond| &beyond.destination)
+    }
+
+    /// See [`FlowMux::beyond`].
+    pub fn beyond(&self, flow: FlowId) -> Option<&Beyond> {
         match self {
-            Self::Mux(mux) => mux.destination_beyond(flow),
+            Self::Mux(mux) => mux.beyond(flow),
             Self::Direct(_) => None,
         }
     }

@@ -221,13 +221,14 @@ fn check_via(chain: Chain, options: &Options) -> Result<(), RuleError> {
 
 /// Most options are about connections.
 fn check_datagrams(options: &Options) -> Result<(), RuleError> {
-    let Options { profile, lifetime, redundant, unproven, encrypt, .. } = *options;
-    let known = Options { profile, lifetime, redundant, unproven, encrypt, ..Options::default() };
+    let Options { profile, lifetime, redundant, unproven, encrypt, via, .. } = *options;
+    let known =
+        Options { profile, lifetime, redundant, unproven, encrypt, via, ..Options::default() };
     if *options == known {
         return Ok(());
     }
     Err(RuleError::new(format!(
-        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off and encrypt=WHEN, not all of{options}"
+        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off, encrypt=WHEN and via=RELAYS, not all of{options}"
     )))
 }
 

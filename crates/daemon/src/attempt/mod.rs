@@ -30,13 +30,14 @@ pub(crate) use aside::forget_near;
 pub(crate) use open::{errno_of, must_fail};
 use race::Grace;
 pub(crate) use via::Lookup;
+pub(crate) use via::RelayAt;
 use via::{ByRelay, RelayHosts};
 
 use crate::peers::Peers;
 use crate::socket::Socket;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant};
-use manypath_flow::FlowId;
+use manypath_flow::{FlowId, Passed};
 use manypath_rules::Options;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -77,12 +78,20 @@ pub(crate) struct Open {
     pub(crate) blocking: bool,
     /// The program's socket cannot go back: whatever becomes of it is relayed.
     pub(crate) waiting: bool,
+    /// By which relays it has come here.
+    pub(crate) passed: Passed,
 }
 
 impl Open {
     /// As of a program at `source` that waits for it.
-    pub(crate) const fn from(source: SocketAddr, destination: SocketAddr) -> Self {
-        Self { destination, source: Some(source), blocking: true, waiting: false }
+    pub(crate) fn from(source: SocketAddr, destination: SocketAddr) -> Self {
+        Self { source: Some(source), blocking: true, ..Self::to(destination) }
+    }
+
+    /// Of nobody in particular, who does not wait for it.
+    pub(crate) fn to(destination: SocketAddr) -> Self {
+        let (blocking, waiting, passed) = (false, false, Passed::default());
+        Self { destination, source: None, blocking, waiting, passed }
     }
 
     /// The address of the program, as far as it has one.

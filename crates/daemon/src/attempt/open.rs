@@ -119,8 +119,8 @@ impl Attempts {
             return Err(reason);
         }
         let (association, flow) = self.carrier_for(base, &open, &options, None)?;
-        let trusted =
-            base.core.config.carrying.peer_cache && self.peers.is_carried(base.core.now, destination);
+        let trusted = base.core.config.carrying.peer_cache
+            && self.peers.is_carried(base.core.now, destination);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
         let may_race = base.core.config.carrying.tcp_race
@@ -181,8 +181,10 @@ impl Attempts {
                 addr: open.destination.ip(),
                 acceptor: base.core.acceptor_for(open.destination, options),
             });
-        let is_native =
-            || base.core.config.carrying.peer_cache && self.peers.is_native(base.core.now, peer, acceptor);
+        let is_native = || {
+            base.core.config.carrying.peer_cache
+                && self.peers.is_native(base.core.now, peer, acceptor)
+        };
         let encrypt = if by.is_some() { Encrypt::Require } else { base.core.encrypt_for(options) };
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
             if encrypt == Encrypt::Require {
@@ -263,7 +265,7 @@ pub(super) fn open_flow(
     let association = base.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
     let source = open.source_or_unspecified();
     let opened = match by {
-        Some(by) => association.mux.open_beyond(by.destination(open), source),
+        Some(by) => association.mux.open_beyond(by.beyond(open), source),
         None => association.mux.open(open.destination, source),
     };
     base.touch(id);
@@ -317,7 +319,7 @@ impl Core {
     }
 
     /// The same without regard to how the destination is reached.
-    pub(super) fn check_ends(&self, open: &Open) -> Result<(), FallbackReason> {
+    pub(crate) fn check_ends(&self, open: &Open) -> Result<(), FallbackReason> {
         let destination = open.destination.ip();
         if !self.phase.takes_work() {
             return Err(FallbackReason::Busy);
@@ -385,7 +387,8 @@ pub(crate) fn errno_of(reason: FallbackReason) -> i32 {
         | R::NotAuthorized
         | R::RelayUnknown
         | R::NotRelay
-        | R::NotRelayed => libc::ECONNREFUSED,
+        | R::NotRelayed
+        | R::RelayCircle => libc::ECONNREFUSED,
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::RelayUnresolved | R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => {

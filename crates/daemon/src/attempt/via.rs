@@ -21,7 +21,7 @@ use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant};
-use manypath_flow::{Destination, FlowId, HostName};
+use manypath_flow::{Beyond, Destination, FlowId, HostName};
 use manypath_rules::{Encrypt, Form, Options, Policy, RelayHost, StepAside, Via};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -38,9 +38,9 @@ const SOON_AGAIN: Duration = Duration::from_secs(10);
 
 /// A relay at one of its addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct RelayAt {
-    pub(super) addr: IpAddr,
-    pub(super) acceptor: Acceptor,
+pub(crate) struct RelayAt {
+    pub(crate) addr: IpAddr,
+    pub(crate) acceptor: Acceptor,
 }
 
 /// The relays by which a connection may go.
@@ -81,11 +81,12 @@ impl ByRelay {
         self.asked = None;
     }
 
-    pub(super) fn destination(&self, open: &Open) -> Destination {
-        match &self.name {
+    pub(super) fn beyond(&self, open: &Open) -> Beyond {
+        let destination = match &self.name {
             Some(name) => Destination::Name(name.clone(), open.destination.port()),
             None => open.destination.into(),
-        }
+        };
+        Beyond { destination, passed: open.passed }
     }
 }
 
@@ -132,6 +133,24 @@ impl Attempts {
     pub(crate) fn goes_by_relay(&self, core: &Core, destination: SocketAddr) -> bool {
         let (policy, options) = core.rules.connect(destination);
         policy == Policy::Enable && self.relays.of(core, destination, &options).is_some()
+    }
+
+    /// The relays by which datagrams may go that can be asked now; `None` if they use none.
+    pub(crate) fn usable_relays(
+        &self,
+        core: &Core,
+        destination: SocketAddr,
+        options: &Options,
+    ) -> Option<Vec<RelayAt>> {
+        let mut relays = self.relays.of(core, destination, options)?;
+        relays.retain(|relay| !self.is_passed_over(core, *relay));
+        Some(relays)
+    }
+
+    /// Whether the relay was of no use a short while ago.
+    fn is_passed_over(&self, core: &Core, relay: RelayAt) -> bool {
+        let gone = || self.peers.lookup_peer(core.now, relay.addr, relay.acceptor).is_some();
+        core.config.carrying.peer_cache && (self.relays.is_down(core.now, relay) || gone())
     }
 
     /// Whether a relay is to resolve names of destinations at this port, instead of this host.
@@ -206,11 +225,8 @@ impl Attempts {
         by: &mut ByRelay,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let mut why = FallbackReason::RelayUnresolved;
-        while let Some(RelayAt { addr, acceptor }) = by.next() {
-            let relay = RelayAt { addr, acceptor };
-            let (now, remembers) = (base.core.now, base.core.config.carrying.peer_cache);
-            let gone = || self.peers.lookup_peer(now, addr, acceptor).is_some();
-            if remembers && (self.relays.is_down(now, relay) || gone()) {
+        while let Some(relay) = by.next() {
+            if self.is_passed_over(&base.core, relay) {
                 why = FallbackReason::Remembered;
                 continue;
             }

@@ -36,7 +36,7 @@ impl Datagrams {
         }
     }
 
-    fn attempts_waiting_for(&self, id: AssociationId) -> Vec<DatagramId> {
+    pub(super) fn attempts_waiting_for(&self, id: AssociationId) -> Vec<DatagramId> {
         let all = self.attempts.iter();
         let waiting = all.filter(|(_, one)| one.association == id && one.step == Step::Connecting);
         waiting.map(|(attempt, _)| *attempt).collect()

@@ -21,6 +21,9 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 impl Datagrams {
     /// They cannot be carried, or no more: the program goes on with plain UDP.
     pub(super) fn give_up(&mut self, base: &mut Base, id: DatagramId, reason: FallbackReason) {
+        if self.try_next_relay(base, id, reason) {
+            return;
+        }
         if let Some(attempt) = self.attempts.get(&id) {
             let (client, destination) = (attempt.client, attempt.destination);
             let (options, told) = (attempt.options, matches!(attempt.step, Step::Promised(_)));
@@ -90,8 +93,10 @@ impl Datagrams {
     pub(super) fn drop_relay(&mut self, base: &mut Base, id: DatagramId) {
         let Some(relay) = self.relays.remove(&id) else { return };
         self.ready.remove(&id);
-        if let Side::Program { client, .. } = relay.side {
-            self.clients.remove(&client);
+        match relay.side {
+            Side::Program { client, .. } => drop(self.clients.remove(&client)),
+            Side::Beyond(peer) => self.ended_onward.push((peer, relay.moved)),
+            Side::Service => {}
         }
         if let Some((association, flow)) = relay.carrier {
             close_flow(base, association, Some(flow));
@@ -122,7 +127,7 @@ impl Datagrams {
         let idle = now.since(relay.last) >= idle_after;
         match relay.side {
             _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_relay(base, id),
-            Side::Service if idle => self.drop_relay(base, id),
+            Side::Service | Side::Beyond(_) if idle => self.drop_relay(base, id),
             Side::Program { client, program } if idle && program.inode.is_none() => {
                 base.core.reply(client.control, Reply::Idle { id: client.id });
                 self.drop_relay(base, id);
@@ -132,7 +137,7 @@ impl Datagrams {
                     close_flow(base, association, Some(flow));
                 }
             }
-            Side::Program { .. } | Side::Service => {}
+            Side::Program { .. } | Side::Service | Side::Beyond(_) => {}
         }
     }
 }
@@ -164,6 +169,6 @@ pub(super) fn close_flow(base: &mut Base, id: AssociationId, flow: Option<Datagr
 fn is_gone(relay: &Relay, rows: &kernel_table::Rows) -> bool {
     match relay.side {
         Side::Program { program, .. } => program.inode.is_some_and(|inode| !rows.has(inode)),
-        Side::Service => false,
+        Side::Service | Side::Beyond(_) => false,
     }
 }

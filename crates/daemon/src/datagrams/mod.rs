@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and
-//! flows. `line`: what a redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `end`: idle flows, sockets that are
+//! flows. `line`: what a redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `onward`: datagrams by a relay, and those
+//! that this host relays. `end`: idle flows, sockets that are
 //! gone, lost associations. `kernel_table`: which sockets there are. `agree`: what needs the peer's
 //! consent. A flow ends when it is idle, and begins anew with the next datagram of its program.
 
@@ -13,6 +14,7 @@ mod agree;
 mod end;
 mod kernel_table;
 mod line;
+mod onward;
 mod open;
 mod relay;
 mod serve;
@@ -23,11 +25,12 @@ pub(crate) use kernel_table::KernelTable;
 pub(crate) use relay::Program;
 pub(crate) use status::datagram_counters;
 
-use crate::attempt::Client;
+use crate::attempt::{Client, RelayAt};
 use crate::peers::{Lifetimes, Peers};
 use line::Lines;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::DatagramFlow;
+use manypath_keys::PublicKey;
 use manypath_rules::Options;
 use relay::Relay;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +48,9 @@ struct Attempt {
     source: SocketAddr,
     options: Options,
     association: AssociationId,
+    /// The relay by which they go, and those that are tried after it, the best last.
+    by: Option<RelayAt>,
+    relays: Vec<RelayAt>,
     step: Step,
     /// Packets that the peer had sent before: any more of them show that it is alive.
     received: u64,
@@ -79,13 +85,16 @@ pub(crate) struct Datagrams {
     pub(crate) services: Peers,
     /// Whether idle flows are being looked for.
     watching: bool,
+    /// Flows beyond this host that have ended, and what they had moved.
+    ended_onward: Vec<(PublicKey, onward::Moved)>,
 }
 
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
         let (attempts, relays, clients, ready, lines) = Default::default();
         let (services, watching) = (Peers::new(lifetimes, None), false);
-        Self { attempts, relays, clients, ready, lines, services, watching }
+        let ended_onward = Vec::new();
+        Self { attempts, relays, clients, ready, lines, services, watching, ended_onward }
     }
 
     /// Whether there is nothing to be carried.

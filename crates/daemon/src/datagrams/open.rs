@@ -5,7 +5,7 @@
 
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
-use crate::attempt::{Client, Open, errno_of, must_fail};
+use crate::attempt::{Attempts, Client, Open, RelayAt, errno_of, must_fail};
 use crate::base::Base;
 use crate::core::Core;
 use crate::datagrams::Datagrams;
@@ -31,7 +31,7 @@ impl Datagrams {
     pub(crate) fn on_open(
         &mut self,
         base: &mut Base,
-        peers: &Peers,
+        attempts: &Attempts,
         client: Client,
         destination: SocketAddr,
         source: SocketAddr,
@@ -39,7 +39,7 @@ impl Datagrams {
         let (policy, mut options) = base.core.rules.datagrams(destination);
         options.encrypt = Some(base.core.encrypt_for(&options));
         let begun = match policy {
-            Policy::Enable => self.begin(base, peers, client, destination, source, options),
+            Policy::Enable => self.begin(base, attempts, client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
@@ -54,23 +54,30 @@ impl Datagrams {
     fn begin(
         &mut self,
         base: &mut Base,
-        peers: &Peers,
+        attempts: &Attempts,
         client: Client,
         destination: SocketAddr,
         source: SocketAddr,
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
-        base.core.check_suitable(&Open::from(source, destination))?;
-        let acceptor = base.core.acceptor_for(destination, &options);
-        if base.core.config.carrying.peer_cache
-            && !options.is_sctp_only()
-            && self.is_known_without_datagrams(base, peers, destination, acceptor)
-        {
-            return Err(FallbackReason::Remembered);
-        }
-        let profile = parameters::profile(&base.core.config, &options);
-        let (encrypt, from) = (base.core.encrypt_for(&options), Some(source.ip()));
-        let association = base.association_for(destination, from, profile, acceptor, encrypt)?;
+        let open = Open::from(source, destination);
+        let relays = super::onward::relays_to(base, attempts, destination, &options);
+        let (association, by, relays) = if let Some(mut relays) = relays {
+            base.core.check_ends(&open)?;
+            let (association, by) =
+                super::onward::first_relay(base, &mut relays, source.ip(), &options)?;
+            (association, Some(by), relays)
+        } else {
+            base.core.check_suitable(&open)?;
+            let acceptor = base.core.acceptor_for(destination, &options);
+            if base.core.config.carrying.peer_cache
+                && !options.is_sctp_only()
+                && self.is_known_without_datagrams(base, &attempts.peers, destination, acceptor)
+            {
+                return Err(FallbackReason::Remembered);
+            }
+            (association_to(base, destination, source, &options)?, None, Vec::new())
+        };
         let id = DatagramId(base.core.next_id());
         let received = base.core.packets_received(association);
         let (step, until) =
@@ -81,6 +88,8 @@ impl Datagrams {
             source,
             options,
             association,
+            by,
+            relays,
             step,
             received,
             until,
@@ -108,20 +117,28 @@ impl Datagrams {
     /// Goes on as soon as there is an association.
     pub(super) fn ask_for_flow(&mut self, base: &mut Base, id: DatagramId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
-        let (association, destination) = (attempt.association, attempt.destination);
+        let (association, destination, by) = (attempt.association, attempt.destination, attempt.by);
         if !base.is_established(association) {
             return;
+        }
+        if by.is_some() {
+            match super::onward::relays(base, association) {
+                None => return,
+                Some(true) => base.core.count("opens_by_relay"),
+                Some(false) => return self.give_up(base, id, FallbackReason::NotRelay),
+            }
         }
         if !super::agree::datagrams_agreed(base, association) {
             return self.give_up(base, id, FallbackReason::NoDatagrams);
         }
-        if base.core.config.carrying.peer_cache
-            && self.services.is_carried(base.core.now, destination)
-        {
+        let usual = by.is_none()
+            && base.core.config.carrying.peer_cache
+            && self.services.is_carried(base.core.now, destination);
+        if usual {
             return self.promise(base, id, None);
         }
         let (source, options) = (attempt.source, attempt.options);
-        match open_datagrams(base, association, destination, source, &options) {
+        match open_datagrams(base, association, (destination, source), by, &options) {
             Ok(flow) => {
                 if let Some(attempt) = self.attempts.get_mut(&id) {
                     attempt.step = Step::Opening(flow);
@@ -140,8 +157,10 @@ impl Datagrams {
         let (client, peer, association) =
             (attempt.client, attempt.destination, attempt.association);
         let source = attempt.source;
-        self.services.remember_carried(now, peer);
-        self.services.forget_unsaved();
+        if attempt.by.is_none() {
+            self.services.remember_carried(now, peer);
+            self.services.forget_unsaved();
+        }
         let local = base.core.local_name(association, &Open::from(source, peer));
         let transport = Transport::Sctp;
         base.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
@@ -153,7 +172,8 @@ impl Datagrams {
         if matches!(attempt.step, Step::Promised(_)) || base.core.now < attempt.until {
             return;
         }
-        let (association, peer) = (attempt.association, attempt.destination.ip());
+        let (association, by) = (attempt.association, attempt.by);
+        let peer = by.map_or(attempt.destination.ip(), |relay| relay.addr);
         let until = base.core.now + PATIENCE_WITH_THE_LIVING;
         if attempt.received != u64::MAX
             && base.core.packets_received(association) > attempt.received
@@ -168,6 +188,8 @@ impl Datagrams {
         if !base.is_established(association) {
             reason = acceptor.reason(reason);
             peers.remember_peer(base.core.now, peer, acceptor, reason);
+        } else if by.is_some() && super::onward::relays(base, association).is_none() {
+            reason = FallbackReason::RelayUnknown;
         }
         self.give_up(base, id, reason);
     }
@@ -179,6 +201,8 @@ impl Datagrams {
         let Some(destination) = attempt.or(relay) else { return };
         let reason = match why {
             Some(Refusal::NotAllowed) => FallbackReason::NotAllowed,
+            Some(Refusal::NotRelay) => FallbackReason::NotRelay,
+            Some(Refusal::DestinationClosed) => FallbackReason::NotRelayed,
             Some(_) | None => FallbackReason::Busy,
         };
         // What was refused for now may be asked for again.
@@ -203,7 +227,7 @@ impl Datagrams {
         let Some(attempt) = self.attempts.remove(&id) else {
             return self.replace_socket(base, id, client, program, fd);
         };
-        let Attempt { destination, source, options, association, step, early, .. } = attempt;
+        let Attempt { destination, source, options, association, by, step, early, .. } = attempt;
         let flow = match step {
             Step::Promised(flow) => flow,
             Step::Opening(flow) => Some(flow),
@@ -216,7 +240,7 @@ impl Datagrams {
         match made {
             Ok(relay) => {
                 let carrier = flow.map(|flow| (association, flow));
-                self.start(base, id, Relay { carrier, options, ..relay });
+                self.start(base, id, Relay { carrier, by, options, ..relay });
                 early.iter().for_each(|payload| self.forward(base, id, payload));
             }
             Err(error) => {
@@ -249,17 +273,33 @@ impl Datagrams {
     }
 }
 
+/// The association for datagrams that go to the peer itself.
+pub(super) fn association_to(
+    base: &mut Base,
+    destination: SocketAddr,
+    source: SocketAddr,
+    options: &Options,
+) -> Result<AssociationId, FallbackReason> {
+    let profile = parameters::profile(&base.core.config, options);
+    let acceptor = base.core.acceptor_for(destination, options);
+    let (encrypt, from) = (base.core.encrypt_for(options), Some(source.ip()));
+    base.association_for(destination, from, profile, acceptor, encrypt)
+}
+
 pub(super) fn open_datagrams(
     base: &mut Base,
     association: AssociationId,
-    destination: SocketAddr,
-    source: SocketAddr,
+    (destination, source): (SocketAddr, SocketAddr),
+    by: Option<RelayAt>,
     options: &Options,
 ) -> Result<DatagramFlow, DatagramError> {
     let lifetime = lifetime(&base.core, options);
     let redundant = options.redundant == Some(true);
     let opened = base.with_datagrams(association, |datagrams| {
-        let flow = datagrams.open(destination, source, lifetime)?;
+        let flow = match by {
+            Some(_) => datagrams.open_beyond(destination, source, lifetime)?,
+            None => datagrams.open(destination, source, lifetime)?,
+        };
         datagrams.set_redundant(flow, redundant);
         Ok(flow)
     });

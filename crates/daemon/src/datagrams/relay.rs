@@ -2,9 +2,8 @@
 
 use super::DatagramId;
 use super::Datagrams;
-use crate::attempt::Client;
+use crate::attempt::{Client, RelayAt};
 use crate::base::Base;
-use crate::parameters;
 use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -12,6 +11,7 @@ use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{DatagramError, DatagramEvent, DatagramFlow, Datagrams as Flows, Refusal};
+use manypath_keys::PublicKey;
 use manypath_rules::Options;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry};
@@ -39,8 +39,13 @@ pub(crate) struct Program {
 /// Whose socket ours talks to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
-    Program { client: Client, program: Program },
+    Program {
+        client: Client,
+        program: Program,
+    },
     Service,
+    /// A host beyond this one, for this peer.
+    Beyond(PublicKey),
 }
 
 #[derive(Debug)]
@@ -51,6 +56,10 @@ pub(super) struct Relay {
     pub(super) source: SocketAddr,
     pub(super) options: Options,
     pub(super) carrier: Option<(AssociationId, DatagramFlow)>,
+    /// The relay by which they go.
+    pub(super) by: Option<RelayAt>,
+    /// Bytes from the socket and to it.
+    pub(super) moved: (u64, u64),
     /// When something came or went last.
     pub(super) last: Instant,
     /// Its program has gone: what it has sent is still delivered until then.
@@ -86,6 +95,8 @@ impl Relay {
             source,
             options: Options::default(),
             carrier: None,
+            by: None,
+            moved: (0, 0),
             last: Instant::ZERO,
             ends: None,
             telling: false,
@@ -176,10 +187,9 @@ impl Datagrams {
         };
         let now = Duration::from_nanos(base.core.now.as_nanos());
         let sent = base.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
-        if let Some(relay) = self.relays.get_mut(&id)
-            && sent == Some(Err(DatagramError::TooLong))
-        {
-            relay.too_long += 1;
+        if let Some(relay) = self.relays.get_mut(&id) {
+            relay.moved.0 += payload.len() as u64;
+            relay.too_long += u64::from(sent == Some(Err(DatagramError::TooLong)));
         }
     }
 
@@ -190,17 +200,18 @@ impl Datagrams {
         id: DatagramId,
     ) -> Option<(AssociationId, DatagramFlow)> {
         let relay = self.relays.get(&id)?;
-        if relay.carrier.is_some() || matches!(relay.side, Side::Service) {
+        if relay.carrier.is_some() || !matches!(relay.side, Side::Program { .. }) {
             return relay.carrier;
         }
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
-        let profile = parameters::profile(&base.core.config, &options);
-        let acceptor = base.core.acceptor_for(destination, &options);
-        let (encrypt, from) = (base.core.encrypt_for(&options), Some(source.ip()));
-        let association =
-            base.association_for(destination, from, profile, acceptor, encrypt).ok()?;
-        let flow =
-            super::open::open_datagrams(base, association, destination, source, &options).ok()?;
+        let by = relay.by;
+        let association = match by {
+            Some(relay) => super::onward::association_with(base, relay, source.ip(), &options),
+            None => super::open::association_to(base, destination, source, &options),
+        };
+        let ends = (destination, source);
+        let flow = super::open::open_datagrams(base, association.ok()?, ends, by, &options).ok()?;
+        let association = association.ok()?;
         super::open::use_datagrams(base, association, flow, id);
         let relay = self.relays.get_mut(&id)?;
         relay.carrier = Some((association, flow));
@@ -213,6 +224,7 @@ impl Datagrams {
         services: &mut Services,
         id: AssociationId,
     ) {
+        self.follow_answer(base, id);
         loop {
             let association = base.get_mut(&id);
             let datagrams = association.and_then(|one| one.mux.datagrams_mut());
@@ -231,6 +243,9 @@ impl Datagrams {
         match event {
             DatagramEvent::Incoming { flow, destination, source } => {
                 self.on_incoming(base, services, id, flow, destination, source);
+            }
+            DatagramEvent::IncomingBeyond { flow, destination } => {
+                self.on_incoming_beyond(base, services, id, flow, destination);
             }
             DatagramEvent::Accepted(flow) => {
                 if let Some(user) = datagram_user(base, id, flow) {
@@ -263,7 +278,9 @@ impl Datagrams {
         };
         let relay = self.relays.get_mut(&user);
         match relay {
-            Some(Relay { side: Side::Service, .. }) => self.drop_relay(base, user),
+            Some(Relay { side: Side::Service | Side::Beyond(_), .. }) => {
+                self.drop_relay(base, user)
+            }
             // It was idle; the next datagram opens another one.
             Some(relay) if why.is_none() => relay.carrier = None,
             Some(_) | None => self.on_refused(base, user, why),
@@ -273,6 +290,7 @@ impl Datagrams {
     fn deliver(&mut self, base: &mut Base, id: DatagramId, payload: &[u8]) {
         let Some(relay) = self.relays.get_mut(&id) else { return };
         relay.last = base.core.now;
+        relay.moved.1 += payload.len() as u64;
         match relay.socket.send(payload) {
             Ok(_) => relay.delivered += 1,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -291,7 +309,7 @@ impl Datagrams {
         let Some(relay) = self.relays.get(&id) else { return };
         let errno = error.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
         match (relay.side, relay.carrier, errno) {
-            (Side::Service, Some((association, flow)), Some(errno)) => {
+            (Side::Service | Side::Beyond(_), Some((association, flow)), Some(errno)) => {
                 base.with_datagrams(association, |datagrams| datagrams.unreachable(flow, errno));
             }
             // Our own doing.

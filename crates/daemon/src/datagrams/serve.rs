@@ -116,7 +116,7 @@ impl Datagrams {
     }
 }
 
-fn refuse_datagrams(
+pub(super) fn refuse_datagrams(
     base: &mut Base,
     id: AssociationId,
     flow: DatagramFlow,

@@ -182,7 +182,7 @@ impl DoorRoom {
         let Some(client) = self.talking.get_mut(&id) else { return };
         client.stage = Stage::Opening;
         let destination = SocketAddr::from(([0; 4], client.port));
-        let open = Open { destination, source: None, blocking: false, waiting: true };
+        let open = Open { waiting: true, ..Open::to(destination) };
         attempts.on_open_named(base, Client { control: Control::Doors, id }, open, name);
     }
 
@@ -227,7 +227,7 @@ impl DoorRoom {
             base.core.timers.set(until, Timer::DoorClient(id));
         }
         // The client cannot be sent elsewhere: whatever becomes of it is relayed.
-        let open = Open { destination, source: None, blocking: false, waiting: true };
+        let open = Open { waiting: true, ..Open::to(destination) };
         attempts.on_open(base, Client { control: Control::Doors, id }, open);
     }
 

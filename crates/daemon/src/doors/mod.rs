@@ -120,6 +120,11 @@ impl DoorRoom {
         })
     }
 
+    /// Whether there is a door.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.doors.is_empty()
+    }
+
     /// Whether nobody waits for a connection.
     pub(crate) fn is_empty(&self) -> bool {
         self.talking.is_empty()

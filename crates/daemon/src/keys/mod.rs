@@ -25,6 +25,7 @@ use manypath_engine::protection::KEY_MANAGEMENT;
 use manypath_engine::{AssociationId, Endpoint, Instant, Message};
 use manypath_keys::{Failure, KeyManagement, PublicKey, Step};
 use manypath_rules::Source;
+use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -101,6 +102,11 @@ impl Keys {
     /// The key of this host.
     pub(crate) fn identity_status(&self) -> Option<IdentityStatus> {
         self.trust.as_ref().map(Trust::identity_status)
+    }
+
+    /// What other relays tell this one by.
+    pub(crate) fn mark(&self) -> Option<[u8; 8]> {
+        self.trust.as_ref().map(|trust| Fingerprint::of(&trust.identity().public_key()).mark())
     }
 
     /// This side has begun an association with `peer`, and offered to encrypt it.

@@ -13,8 +13,8 @@ use manypath_daemon::{Allow, Carrying, Level, Locals, Stack, StackConfig, Stoppe
 use manypath_engine::Instant as VirtualInstant;
 use manypath_rules::{Protocol, RulesFile, StepAside};
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
@@ -322,6 +322,31 @@ impl Launcher {
             Reply::Direct { reason, .. } => (reason, begun.elapsed()),
             other => panic!("not direct: {other:?}"),
         }
+    }
+
+    /// Asks for datagrams to be carried; what the stack says once that is known.
+    pub(crate) fn open_datagrams(&mut self, destination: SocketAddr) -> (u64, Reply) {
+        self.last += 1;
+        let (id, source) = (self.last, SocketAddr::from(([0; 4], 0)));
+        self.send(&Request::OpenDatagrams { id, destination, source });
+        match self.answer(id) {
+            Reply::Pending { id: pending } if pending == id => (id, self.answer(id)),
+            reply => (id, reply),
+        }
+    }
+
+    /// The program's socket for datagrams that are carried.
+    pub(crate) fn attach_datagrams(&self, id: u64) -> UdpSocket {
+        let [program, stack] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let addr = program.local_addr().unwrap();
+        program.connect(stack.local_addr().unwrap()).unwrap();
+        stack.connect(addr).unwrap();
+        program.set_read_timeout(Some(LIMIT)).unwrap();
+        let inode = std::fs::metadata(format!("/proc/self/fd/{}", program.as_raw_fd()));
+        let inode = Some(std::os::unix::fs::MetadataExt::ino(&inode.unwrap()));
+        let attach = Request::AttachDatagrams { id, program: addr, inode, connected: true };
+        self.socket.send(&attach, Some(stack.as_fd())).unwrap();
+        program
     }
 
     pub(crate) fn status(&self) -> StackStatus {

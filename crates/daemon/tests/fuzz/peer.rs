@@ -245,11 +245,11 @@ fn relay_body(number: u8, window: u32, source: SocketAddr) -> RelayBody {
         1 | 2 => RelayBody::Answer(RelayAnswer::Relays),
         3 => RelayBody::Answer(RelayAnswer::NotRelay),
         4 | 5 => {
-            let destination = somewhere(number).into();
-            RelayBody::Open(Box::new(RelayOpen { window, source, destination }))
+            let beyond = somewhere(number).into();
+            RelayBody::Open(Box::new(RelayOpen { window, source, beyond }))
         }
         _ => name.map_or(RelayBody::Ask, |destination| {
-            RelayBody::Open(Box::new(RelayOpen { window, source, destination }))
+            RelayBody::Open(Box::new(RelayOpen { window, source, beyond: destination.into() }))
         }),
     }
 }

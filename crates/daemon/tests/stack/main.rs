@@ -26,6 +26,7 @@ mod multiplexing;
 mod neighbours;
 mod proven;
 mod redirector;
+mod relayed_datagrams;
 mod relays;
 mod restarts;
 mod rules;

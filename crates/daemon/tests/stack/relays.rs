@@ -20,13 +20,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Instant;
 
 /// A client, a relay, and a third host without manypath.
-struct Ground {
-    network: Network,
-    folder: Folder,
+pub(crate) struct Ground {
+    pub(crate) network: Network,
+    pub(crate) folder: Folder,
 }
 
 impl Ground {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let network = Network::new();
         let ground = Self { network, folder: Folder::new(network) };
         ground.authorize(&["client"]);
@@ -34,25 +34,25 @@ impl Ground {
     }
 
     /// Those that the relay takes.
-    fn authorize(&self, hosts: &[&str]) {
+    pub(crate) fn authorize(&self, hosts: &[&str]) {
         let line = |host: &&str| format!("{} {host}\n", key_of(&self.folder.files(host)));
         let list: String = hosts.iter().map(line).collect();
         fs::write(self.list(), list).unwrap();
     }
 
-    fn list(&self) -> std::path::PathBuf {
+    pub(crate) fn list(&self) -> std::path::PathBuf {
         self.folder.0.join("authorized")
     }
 
     /// The third host.
-    fn far(&self) -> IpAddr {
+    pub(crate) fn far(&self) -> IpAddr {
         let IpAddr::V4(server) = self.network.server()[0] else { unreachable!() };
         let [a, b, c, _] = server.octets();
         Ipv4Addr::new(a, b, c, 9).into()
     }
 
     /// A relay that connects to the third host and nowhere else.
-    fn relay(&self) -> StackConfig {
+    pub(crate) fn relay(&self) -> StackConfig {
         let mut keys = self.folder.files("relay");
         keys.authorized_peers = Some(self.list());
         let to = vec![format!("{}", self.far()).parse().unwrap()];
@@ -64,14 +64,14 @@ impl Ground {
         }
     }
 
-    fn client(&self) -> StackConfig {
+    pub(crate) fn client(&self) -> StackConfig {
         let via = self.network.server()[0].to_string().parse().unwrap();
         let keys = Some(self.folder.files("client"));
         StackConfig { via: Some(via), keys, ..self.network.client_config() }
     }
 }
 
-fn relayed(status: &StackStatus) -> &RelayedPeerStatus {
+pub(crate) fn relayed(status: &StackStatus) -> &RelayedPeerStatus {
     let [one] = &status.relayed_peers[..] else { panic!("{:?}", status.relayed_peers) };
     one
 }
@@ -217,8 +217,8 @@ fn a_stranger_that_asks_without_a_key_is_refused() {
     let id = peer.establish(SocketAddr::new(ground.network.server()[0], DEFAULT_UDP_PORT));
     let listener = TcpListener::bind((ground.far(), 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
-    let destination = listener.local_addr().unwrap().into();
-    let open = RelayOpen { window: 65536, source: unused_port(ground.far()), destination };
+    let beyond = listener.local_addr().unwrap().into();
+    let open = RelayOpen { window: 65536, source: unused_port(ground.far()), beyond };
     let body = Body::Relay(RelayBody::Open(Box::new(open)));
     let open = Control { from_opener: true, generation: 1, body };
     peer.tell(id, PPID_CONTROL.0, open.encode().to_vec());
@@ -375,6 +375,38 @@ fn when_the_last_relay_of_a_chain_is_gone_the_one_before_connects_itself() {
     assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 9]), vec![1; 9]);
     let status = at_relay.wait_for("the end", |status| relayed(status).open == 0);
     assert_eq!(relayed(&status).to_destinations_bytes, 9);
+}
+
+#[test]
+fn two_relays_that_name_each_other_do_not_lead_in_circles() {
+    let ground = Ground::new();
+    ground.authorize(&["client", "relay", "second"]);
+    let second = Network::new();
+    let by = |network: Network| Some(network.server()[0].to_string().parse().unwrap());
+    let mut keys = ground.folder.files("second");
+    keys.authorized_peers = Some(ground.list());
+    let config = StackConfig {
+        locals: second.server_config(&[]).locals,
+        keys: Some(keys),
+        via: by(ground.network),
+        ..ground.relay()
+    };
+    let (_second, at_second) = Host::with_launcher(config);
+    let (_first, at_first) = Host::with_launcher(StackConfig { via: by(second), ..ground.relay() });
+    let (_client, mut launcher) = Host::with_launcher(ground.client());
+    let destination = service(ground.far(), echo);
+    for round in 1..=2 {
+        assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 9]), vec![1; 9]);
+        assert_eq!(counter(&at_first.status(), "stack_onward_denied_circle"), round);
+        let second = at_second.status();
+        assert_eq!(second.fallbacks.get(&FallbackReason::RelayCircle), Some(&round), "{second:?}");
+        assert_eq!(counter(&second, "stack_onward_chained"), round);
+    }
+    // The client's connections alone have gone on.
+    let status = at_first
+        .wait_for("the ends", |status| status.relayed_peers.iter().all(|peer| peer.open == 0));
+    let denied: u64 = status.relayed_peers.iter().map(|peer| peer.denied).sum();
+    assert_eq!((status.relayed_peers.len(), denied), (2, 2));
 }
 
 #[test]

@@ -25,7 +25,15 @@ impl Datagrams {
             return Ok(());
         }
         match body {
-            DatagramBody::Open(open) => return self.handle_open(now, stream, flow, open),
+            DatagramBody::Open(open) | DatagramBody::OpenBeyond(open) => {
+                let DatagramOpen { destination, source, .. } = open;
+                let event = if matches!(body, DatagramBody::Open(_)) {
+                    DatagramEvent::Incoming { flow, destination, source }
+                } else {
+                    DatagramEvent::IncomingBeyond { flow, destination }
+                };
+                return self.handle_open(now, stream, flow, (body.kind(), open), event);
+            }
             DatagramBody::Accept | DatagramBody::Unreachable(_) if from_opener => {
                 return Err(FlowError::Unexpected(body.kind()));
             }
@@ -45,10 +53,11 @@ impl Datagrams {
         now: Duration,
         stream: u16,
         flow: DatagramFlow,
-        open: DatagramOpen,
+        (kind, open): (u8, DatagramOpen),
+        event: DatagramEvent,
     ) -> Result<(), FlowError> {
         if flow.opened_here || self.stream_of(flow).is_none_or(|own| own.0 != stream) {
-            return Err(FlowError::Unexpected(DatagramBody::Open(open).kind()));
+            return Err(FlowError::Unexpected(kind));
         }
         if self.latest.get(&stream).is_some_and(|latest| *latest >= flow.number) {
             return Err(FlowError::WrongGeneration(stream));
@@ -64,7 +73,7 @@ impl Datagrams {
             self.close(flow, Some(Refusal::Busy));
             return Ok(());
         }
-        self.events.push_back(DatagramEvent::Incoming { flow, destination, source });
+        self.events.push_back(event);
         for (came, payload) in early {
             if came.saturating_add(lifetime) < now {
                 self.counters.late += 1;

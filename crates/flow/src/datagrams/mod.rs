@@ -66,6 +66,13 @@ pub enum DatagramEvent {
         /// The address of the peer's program.
         source: SocketAddr,
     },
+    /// The same for a destination beyond this side.
+    IncomingBeyond {
+        /// The new flow.
+        flow: DatagramFlow,
+        /// Where the peer's program sends to.
+        destination: SocketAddr,
+    },
     /// The peer has accepted the flow.
     Accepted(DatagramFlow),
     /// A datagram has come.
@@ -139,6 +146,26 @@ impl Datagrams {
         source: SocketAddr,
         lifetime: Duration,
     ) -> Result<DatagramFlow, DatagramError> {
+        self.open_as(DatagramBody::Open, destination, source, lifetime)
+    }
+
+    /// The same for a destination beyond the peer, which has said that it relays.
+    pub fn open_beyond(
+        &mut self,
+        destination: SocketAddr,
+        source: SocketAddr,
+        lifetime: Duration,
+    ) -> Result<DatagramFlow, DatagramError> {
+        self.open_as(DatagramBody::OpenBeyond, destination, source, lifetime)
+    }
+
+    fn open_as(
+        &mut self,
+        body: fn(DatagramOpen) -> DatagramBody,
+        destination: SocketAddr,
+        source: SocketAddr,
+        lifetime: Duration,
+    ) -> Result<DatagramFlow, DatagramError> {
         if !self.are_agreed() {
             return Err(DatagramError::NotAgreed);
         }
@@ -151,8 +178,7 @@ impl Datagrams {
         let flow = DatagramFlow { opened_here: true, number: self.last_number };
         let lifetime_ms = u32::try_from(lifetime.as_millis()).unwrap_or(u32::MAX);
         self.flows.insert(flow, Flow::new(destination, source, lifetime));
-        let open = DatagramOpen { lifetime_ms, destination, source };
-        self.tell(flow, DatagramBody::Open(open));
+        self.tell(flow, body(DatagramOpen { lifetime_ms, destination, source }));
         Ok(flow)
     }
 

@@ -82,6 +82,25 @@ fn datagrams_keep_their_bounds_in_both_directions() {
 }
 
 #[test]
+fn a_flow_beyond_the_acceptor_is_told_from_one_to_it_and_is_like_it_from_then_on() {
+    let (mut client, mut server) = (mux(true), mux(false));
+    let (destination, source) = (address(7), address(1));
+    let flow = client.datagrams_mut().open_beyond(destination, source, at(500)).unwrap();
+    send(&mut client, at(0), flow, b"question");
+    let all = said(&mut client, at(0));
+    hear(&mut server, at(0), all);
+    let there = theirs(flow);
+    let incoming = DatagramEvent::IncomingBeyond { flow: there, destination };
+    assert_eq!(events(&mut server), vec![incoming, received(there, b"question")]);
+    assert_eq!(server.datagrams().status(there).unwrap().destination, address(7));
+    server.datagrams_mut().accept(there);
+    send(&mut server, at(1), there, b"answer");
+    let all = said(&mut server, at(1));
+    hear(&mut client, at(1), all);
+    assert_eq!(events(&mut client), vec![DatagramEvent::Accepted(flow), received(flow, b"answer")]);
+}
+
+#[test]
 fn redundant_flows_have_streams_that_no_other_datagrams_use() {
     let (mut client, mut server) = (mux(true), mux(false));
     let stream = |sent: &Outgoing| sent.stream.0 - FIRST;

@@ -7,7 +7,7 @@ pub(crate) use recv::Recv;
 pub(crate) use send::{End, Invitation, Send};
 
 use crate::lanes::{LaneKey, Opener};
-use crate::message::{Body, Control, Destination};
+use crate::message::{Beyond, Body, Control};
 use crate::mux::{Share, Turn};
 use crate::status::{FlowState, FlowStatus};
 use alloc::boxed::Box;
@@ -50,7 +50,7 @@ pub(crate) struct Flow {
     pub(crate) destination: SocketAddr,
     pub(crate) source: SocketAddr,
     /// What lies beyond the acceptor, if that is the destination.
-    pub(crate) beyond: Option<Box<Destination>>,
+    pub(crate) beyond: Option<Box<Beyond>>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) send: Send,
     pub(crate) recv: Recv,

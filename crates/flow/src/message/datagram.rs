@@ -21,6 +21,8 @@ pub enum DatagramBody {
     /// The destination's host has answered with an error (type 133, unordered, from the acceptor): a
     /// Linux error number.
     Unreachable(u16),
+    /// Opens the flow to a destination beyond the acceptor (type 137, ordered, from the opener).
+    OpenBeyond(DatagramOpen),
 }
 
 /// What a flow of datagrams is to be.
@@ -43,6 +45,7 @@ impl DatagramBody {
     const ACCEPT: u8 = 131;
     const CLOSE: u8 = 132;
     const UNREACHABLE: u8 = 133;
+    const OPEN_BEYOND: u8 = 137;
 
     pub(crate) const fn kind(&self) -> u8 {
         match self {
@@ -50,12 +53,13 @@ impl DatagramBody {
             Self::Accept => Self::ACCEPT,
             Self::Close(_) => Self::CLOSE,
             Self::Unreachable(_) => Self::UNREACHABLE,
+            Self::OpenBeyond(_) => Self::OPEN_BEYOND,
         }
     }
 
     pub(crate) const fn is_ordered(&self) -> bool {
         match self {
-            Self::Open(_) | Self::Accept | Self::Close(_) => true,
+            Self::Open(_) | Self::OpenBeyond(_) | Self::Accept | Self::Close(_) => true,
             Self::Unreachable(_) => false,
         }
     }
@@ -67,13 +71,14 @@ impl DatagramBody {
             Self::ACCEPT => Self::Accept,
             Self::CLOSE => Self::Close(parse_end(reader)?),
             Self::UNREACHABLE => Self::Unreachable(reader.u16()?),
+            Self::OPEN_BEYOND => Self::OpenBeyond(DatagramOpen::parse(reader)?),
             _ => return Ok(None),
         }))
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Open(open) => open.encode(out),
+            Self::Open(open) | Self::OpenBeyond(open) => open.encode(out),
             Self::Accept => {}
             Self::Close(None) => out.extend_from_slice(&[0; 4]),
             Self::Close(Some(refusal)) => refusal.encode(out),

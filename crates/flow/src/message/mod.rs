@@ -28,7 +28,7 @@ pub use credit::{Credit, Return, Want};
 pub use datagram::{DatagramBody, DatagramOpen};
 pub use end::Finish;
 pub use probe::{Probe, Report};
-pub use relay::{Destination, HostName, RelayAnswer, RelayBody, RelayOpen};
+pub use relay::{Beyond, Destination, HostName, Passed, RelayAnswer, RelayBody, RelayOpen};
 pub use setup::{Accept, Open};
 
 use crate::error::FlowError;

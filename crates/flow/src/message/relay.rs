@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, SocketAddr};
 
 /// Longest name of a host (RFC 1035 section 2.3.4, as text).
 const MAX_NAME: usize = 253;
@@ -46,7 +46,7 @@ pub enum RelayAnswer {
 /// What a flow to a destination beyond the acceptor is to be.
 ///
 /// ```text
-/// | header (8) | Window (4) | Source (8 or 20) | Destination |
+/// | header (8) | Window (4) | Source (8 or 20) | Destination | Passed |
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RelayOpen {
@@ -55,7 +55,88 @@ pub struct RelayOpen {
     /// The address of the opener's program.
     pub source: SocketAddr,
     /// What the acceptor is to connect to.
+    pub beyond: Beyond,
+}
+
+/// A destination beyond the acceptor, and the relays by which the flow has come already.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Beyond {
+    /// Where it leads.
     pub destination: Destination,
+    /// The relays that have passed it on.
+    pub passed: Passed,
+}
+
+/// The relays that have passed a flow on, so that none does so twice: the first eight bytes of the SHA-256 of the key of
+/// each.
+///
+/// ```text
+/// | Count (1) | Reserved (3) | Count times: Relay (8) |
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Passed {
+    relays: [[u8; 8]; Self::MAX],
+    count: usize,
+}
+
+impl Passed {
+    /// Most relays in a row.
+    pub const MAX: usize = 4;
+
+    /// The same and `relay`; none if it has been there, or if there are too many.
+    pub fn by(mut self, relay: [u8; 8]) -> Option<Self> {
+        let is_new = !self.relays.iter().take(self.count).any(|one| *one == relay);
+        *self.relays.get_mut(self.count).filter(|_| is_new)? = relay;
+        self.count += 1;
+        Some(self)
+    }
+
+    /// Beyond [`Self::MAX`] it makes no difference which they are.
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+        let mut passed = Self::default();
+        let (count, _reserved) = (reader.u8()?, reader.array::<3>()?);
+        passed.count = usize::from(count).min(Self::MAX);
+        for relay in passed.relays.iter_mut().take(passed.count) {
+            *relay = reader.array()?;
+        }
+        Ok(passed)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.count as u8, 0, 0, 0]);
+        self.relays.iter().take(self.count).for_each(|relay| out.extend_from_slice(relay));
+    }
+}
+
+impl From<Destination> for Beyond {
+    fn from(destination: Destination) -> Self {
+        Self { destination, passed: Passed::default() }
+    }
+}
+
+impl From<SocketAddr> for Beyond {
+    fn from(address: SocketAddr) -> Self {
+        Destination::from(address).into()
+    }
+}
+
+impl Beyond {
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+        Ok(Self { destination: Destination::parse(reader)?, passed: Passed::parse(reader)? })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.destination.encode(out);
+        self.passed.encode(out);
+    }
+
+    /// The address that stands for the destination in status reports: none for a name.
+    pub(crate) fn named(&self) -> SocketAddr {
+        match &self.destination {
+            Destination::Address(address) => *address,
+            Destination::Name(_, port) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)),
+        }
+    }
 }
 
 /// A destination beyond the acceptor: an address, or a name that the acceptor resolves.
@@ -162,15 +243,14 @@ impl RelayOpen {
         if window < INITIAL_CREDIT {
             return Err(FlowError::BadWindow(window));
         }
-        let source = address::parse(reader)?;
-        let destination = Destination::parse(reader)?;
-        Ok(Self { window, source, destination })
+        let (source, beyond) = (address::parse(reader)?, Beyond::parse(reader)?);
+        Ok(Self { window, source, beyond })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.window.to_be_bytes());
         address::encode(self.source, out);
-        self.destination.encode(out);
+        self.beyond.encode(out);
     }
 }
 

@@ -77,6 +77,7 @@ impl Refusal {
     const NOT_RELAY: u8 = 4;
     const DESTINATION_CLOSED: u8 = 5;
     const NO_SUCH_NAME: u8 = 6;
+    const CIRCLE: u8 = 7;
     /// Local only; sent as a reason it means what any unknown one means.
     const NO_STREAM: u8 = 0;
 
@@ -91,6 +92,7 @@ impl Refusal {
             Self::NOT_RELAY => Self::NotRelay,
             Self::DESTINATION_CLOSED => Self::DestinationClosed,
             Self::NO_SUCH_NAME => Self::NoSuchName,
+            Self::CIRCLE => Self::Circle,
             _ => Self::Other(reason),
         })
     }
@@ -103,6 +105,7 @@ impl Refusal {
             Self::NotRelay => (Self::NOT_RELAY, 0),
             Self::DestinationClosed => (Self::DESTINATION_CLOSED, 0),
             Self::NoSuchName => (Self::NO_SUCH_NAME, 0),
+            Self::Circle => (Self::CIRCLE, 0),
             Self::NoStream => (Self::NO_STREAM, 0),
             Self::Other(reason) => (*reason, 0),
         };

@@ -42,16 +42,46 @@ fn every_body() -> Vec<Body> {
         Body::Relay(RelayBody::Answer(RelayAnswer::Relays)),
         Body::Relay(RelayBody::Answer(RelayAnswer::NotRelay)),
         Body::Relay(RelayBody::Answer(RelayAnswer::NotAllowed)),
+        Body::Refuse(Refusal::Circle),
         relay_open(Destination::Address(v4)),
         relay_open(Destination::Address(v6)),
-        relay_open(Destination::Name(HostName::new("a.example").unwrap(), 443)),
+        relay_open(far()),
+        Body::Datagram(DatagramBody::OpenBeyond(DatagramOpen {
+            lifetime_ms: 250,
+            destination: v6,
+            source: v4,
+        })),
         relay_open(Destination::Name(HostName::new(&"x".repeat(253)).unwrap(), 1)),
     ]
 }
 
 fn relay_open(destination: Destination) -> Body {
-    let source = address("[2001:db8::1]:40000");
-    Body::Relay(RelayBody::Open(Box::new(RelayOpen { window: 65536, source, destination })))
+    let (source, beyond) = (address("[2001:db8::1]:40000"), destination.into());
+    Body::Relay(RelayBody::Open(Box::new(RelayOpen { window: 65536, source, beyond })))
+}
+
+fn relay_open_by(passed: Passed) -> Body {
+    let (source, beyond) = (address("192.0.2.1:40000"), Beyond { destination: far(), passed });
+    Body::Relay(RelayBody::Open(Box::new(RelayOpen { window: 65536, source, beyond })))
+}
+
+#[test]
+fn a_relay_is_passed_once_and_so_many_at_most() {
+    let by = |passed: Passed, relay: u8| passed.by([relay; 8]);
+    let four = (1..=4).try_fold(Passed::default(), by).unwrap();
+    assert_eq!((four.by([5; 8]), by(Passed::default(), 0).unwrap().by([0; 8])), (None, None));
+    // Who names more of them is taken to have passed as many as there may be.
+    let mut bytes = control(relay_open_by(four)).encode().to_vec();
+    let at = bytes.len() - 4 * 8 - 4;
+    bytes[at] = 200;
+    bytes.extend([6; 100]);
+    assert_eq!(Control::parse(&bytes), Ok(Parsed::Control(control(relay_open_by(four)))));
+    bytes.truncate(at + 4 + 3 * 8);
+    assert_eq!(Control::parse(&bytes), Err(FlowError::Truncated(136)));
+}
+
+fn far() -> Destination {
+    Destination::Name(HostName::new("a.example").unwrap(), 443)
 }
 
 fn control(body: Body) -> Control {

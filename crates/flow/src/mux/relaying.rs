@@ -15,11 +15,11 @@ use crate::error::{FlowError, OpenError};
 use crate::event::{FlowEvent, Refusal};
 use crate::flow::{Flow, Phase, Recv};
 use crate::lanes::{LaneKey, Opener};
-use crate::message::{Body, Control, Destination, RelayAnswer, RelayBody, RelayOpen};
+use crate::message::{Beyond, Body, Control, Destination, RelayAnswer, RelayBody, RelayOpen};
 use crate::table::FlowId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::SocketAddr;
 use manypath_engine::Outgoing;
 
 /// The lane of a flow that has none yet: no association has so many streams.
@@ -62,29 +62,32 @@ impl FlowMux {
     ///
     /// # Errors
     /// As of [`FlowMux::open`]. That the peer does not relay comes as [`FlowEvent::Refused`].
-    pub fn open_beyond(
-        &mut self,
-        destination: Destination,
-        source: SocketAddr,
-    ) -> Result<FlowId, OpenError> {
-        let held = self.hold(destination, source);
+    pub fn open_beyond(&mut self, beyond: Beyond, source: SocketAddr) -> Result<FlowId, OpenError> {
+        let held = self.hold(beyond, source);
         let id = held.inspect_err(|_| self.counters.open_failures += 1)?;
         self.counters.opened += 1;
         match self.relaying.peer {
             Some(answer) => self.settle_held(id, answer),
             None => {
                 self.relaying.held.push(id);
-                self.relaying.ask_due |= !core::mem::replace(&mut self.relaying.asked, true);
+                self.ask_whether_peer_relays();
             }
         }
         Ok(id)
     }
 
-    fn hold(&mut self, destination: Destination, source: SocketAddr) -> Result<FlowId, OpenError> {
+    /// Asks the peer, once, unless it has said whether it relays.
+    pub fn ask_whether_peer_relays(&mut self) {
+        let relaying = &mut self.relaying;
+        relaying.ask_due |=
+            relaying.peer.is_none() && !core::mem::replace(&mut relaying.asked, true);
+    }
+
+    fn hold(&mut self, beyond: Beyond, source: SocketAddr) -> Result<FlowId, OpenError> {
         let recv = self.first_recv()?;
-        let mut flow = Flow::new((NO_LANE, 0), (named(&destination), source), INITIAL_CREDIT, recv);
+        let mut flow = Flow::new((NO_LANE, 0), (beyond.named(), source), INITIAL_CREDIT, recv);
         flow.phase = Phase::Held;
-        flow.beyond = Some(Box::new(destination));
+        flow.beyond = Some(Box::new(beyond));
         Ok(self.insert(flow))
     }
 
@@ -104,10 +107,10 @@ impl FlowMux {
         let key = LaneKey { opener: Opener::Us, stream };
         let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
         let Some(flow) = self.flows.get_mut(id) else { return };
-        let Some(destination) = flow.beyond.as_deref().cloned() else { return };
+        let Some(beyond) = flow.beyond.as_deref().cloned() else { return };
         (flow.key, flow.generation, flow.phase) = (key, generation, Phase::Opening);
         let (window, source) = (flow.recv.window(), flow.source);
-        let open = Box::new(RelayOpen { window, source, destination });
+        let open = Box::new(RelayOpen { window, source, beyond });
         let control = flow.control(Body::Relay(RelayBody::Open(open)));
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.begin(Some(id));
@@ -118,6 +121,11 @@ impl FlowMux {
 
     /// Where a flow leads that goes beyond its acceptor.
     pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
+        self.beyond(flow).map(|beyond| &beyond.destination)
+    }
+
+    /// The same, and the relays by which the flow has come.
+    pub fn beyond(&self, flow: FlowId) -> Option<&Beyond> {
         self.flows.get(flow)?.beyond.as_deref()
     }
 
@@ -148,16 +156,16 @@ impl FlowMux {
         generation: u32,
         open: RelayOpen,
     ) -> Result<(), FlowError> {
-        let RelayOpen { window, source, destination } = open;
+        let RelayOpen { window, source, beyond } = open;
         self.check_open(key, generation, RelayBody::OPEN)?;
         if self.relaying.own != RelayAnswer::Relays {
             self.counters.refused += 1;
             self.refuse_at_once(key, generation, Refusal::NotRelay);
             return Ok(());
         }
-        if let Some(id) = self.take_in(key, generation, window, (named(&destination), source)) {
+        if let Some(id) = self.take_in(key, generation, window, (beyond.named(), source)) {
             if let Some(flow) = self.flows.get_mut(id) {
-                flow.beyond = Some(Box::new(destination));
+                flow.beyond = Some(Box::new(beyond));
             }
             self.events.push_back(FlowEvent::IncomingBeyond(id));
         }
@@ -192,13 +200,5 @@ impl FlowMux {
         let whole = self.is_crowded() || window.raise_to_first();
         self.note_first(whole);
         Ok(Recv::new(window, self.now))
-    }
-}
-
-/// The address that stands for a destination in status reports: none for a name.
-fn named(destination: &Destination) -> SocketAddr {
-    match destination {
-        Destination::Address(address) => *address,
-        Destination::Name(_, port) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)),
     }
 }

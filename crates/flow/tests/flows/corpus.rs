@@ -95,7 +95,7 @@ fn seeds_of_relaying() -> Vec<(&'static str, Vec<u8>)> {
     let open = RelayOpen {
         window: INITIAL_CREDIT,
         source: source(),
-        destination: Destination::Name(name, 443),
+        beyond: Destination::Name(name, 443).into(),
     };
     let open = || control(true, about(RelayBody::Open(Box::new(open.clone()))), 4);
     let accept = Body::Accept(Accept { window: INITIAL_CREDIT, local: local() });

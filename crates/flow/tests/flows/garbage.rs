@@ -39,9 +39,9 @@ fn body() -> impl Strategy<Value = Body> + Clone {
 
 fn relay() -> impl Strategy<Value = Body> + Clone {
     let answers = vec![RelayAnswer::Relays, RelayAnswer::NotRelay, RelayAnswer::NotAllowed];
-    let open = |destination| RelayOpen { window: INITIAL_CREDIT, source: source(), destination };
+    let open = |beyond| RelayOpen { window: INITIAL_CREDIT, source: source(), beyond };
     let name = HostName::new("a.example").map(|name| Destination::Name(name, 443));
-    let destinations = [destination().into(), name.unwrap()];
+    let destinations = [destination().into(), name.unwrap().into()];
     prop_oneof![
         Just(RelayBody::Ask),
         prop::sample::select(answers).prop_map(RelayBody::Answer),

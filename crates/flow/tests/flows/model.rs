@@ -367,6 +367,7 @@ impl World {
             | Refusal::NotRelay
             | Refusal::DestinationClosed
             | Refusal::NoSuchName
+            | Refusal::Circle
             | Refusal::Other(_) => {
                 panic!("{refusal:?}")
             }

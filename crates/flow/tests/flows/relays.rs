@@ -37,7 +37,7 @@ fn a_relay_says_so_unasked_and_carries_flows_to_addresses_and_names() {
     pair.settle();
     assert_eq!(pair.a.peer_relays(), Some(RelayAnswer::Relays));
     for destination in [far(), by_name()] {
-        let at_a = pair.a.open_beyond(destination.clone(), source()).unwrap();
+        let at_a = pair.a.open_beyond(destination.clone().into(), source()).unwrap();
         pair.a.write(at_a, Bytes::from_static(b"early")).unwrap();
         pair.send_a();
         let first = bodies(pair.to_z.make_contiguous().first_chunk::<1>().unwrap());
@@ -59,7 +59,7 @@ fn a_relay_says_so_unasked_and_carries_flows_to_addresses_and_names() {
 #[test]
 fn who_does_not_know_waits_for_the_answer_and_asks_once() {
     let mut pair = Pair::new(4);
-    let flows = [0; 3].map(|_| pair.a.open_beyond(far(), source()).unwrap());
+    let flows = [0; 3].map(|_| pair.a.open_beyond(far().into(), source()).unwrap());
     pair.a.write(flows[0], Bytes::from_static(b"held")).unwrap();
     pair.a.finish(flows[1]);
     pair.a.reset(flows[2]);
@@ -82,7 +82,7 @@ fn whoever_does_not_relay_says_so_and_no_stream_is_used() {
         let refused = |flow| FlowEvent::Refused { flow, refusal: Refusal::NotRelay };
         // The second one is refused by what the first one has learnt.
         for _ in 0..2 {
-            let flow = pair.a.open_beyond(far(), source()).unwrap();
+            let flow = pair.a.open_beyond(far().into(), source()).unwrap();
             pair.settle();
             assert_eq!(events(&mut pair.a), [refused(flow), FlowEvent::Closed(flow)]);
         }
@@ -95,7 +95,7 @@ fn whoever_does_not_relay_says_so_and_no_stream_is_used() {
 #[test]
 fn a_peer_that_ignores_the_question_is_not_harmed() {
     let mut pair = Pair::new(1);
-    let flow = pair.a.open_beyond(far(), source()).unwrap();
+    let flow = pair.a.open_beyond(far().into(), source()).unwrap();
     pair.send_a();
     pair.to_z.clear();
     assert_eq!(pair.a.peer_relays(), None);
@@ -122,7 +122,7 @@ fn a_flow_beyond_a_side_that_does_not_relay_is_refused_and_its_stream_goes_on() 
 #[test]
 fn streams_that_the_association_turns_out_not_to_have_matter_when_the_flow_opens() {
     let mut pair = Pair::new(8);
-    let flows = [0; 3].map(|_| pair.a.open_beyond(far(), source()).unwrap());
+    let flows = [0; 3].map(|_| pair.a.open_beyond(far().into(), source()).unwrap());
     pair.a.limit_streams(2);
     pair.z.limit_streams(2);
     pair.z.set_relay_answer(RelayAnswer::Relays);
@@ -144,7 +144,7 @@ fn questions_without_end_leave_one_answer() {
 #[test]
 fn names_that_cannot_be_ones_are_breaches() {
     let good = relay_open(1, by_name()).payload;
-    let at = good.len() - "www.example".len();
+    let at = good.len() - "www.example".len() - 4;
     for (place, wrong) in [(at, b' '), (at, 0x80), (at, 0), (at - 3, 0)] {
         let mut bytes = good.to_vec();
         bytes[place] = wrong;
@@ -165,7 +165,8 @@ fn an_acceptor_cannot_open() {
 }
 
 fn relay_body(destination: Destination) -> Body {
-    let open = RelayOpen { window: INITIAL_CREDIT, source: source(), destination };
+    let (window, source, beyond) = (INITIAL_CREDIT, source(), destination.into());
+    let open = RelayOpen { window, source, beyond };
     Body::Relay(RelayBody::Open(Box::new(open)))
 }
 

@@ -117,11 +117,13 @@ fn react_to_datagrams(mux: &mut FlowMux, dice: u8) {
     }
     while let Some(event) = datagrams.poll_event() {
         match event {
-            DatagramEvent::Incoming { flow, .. } if dice < 200 => {
+            DatagramEvent::Incoming { flow, .. } | DatagramEvent::IncomingBeyond { flow, .. }
+                if dice < 200 =>
+            {
                 datagrams.set_redundant(flow, dice.is_multiple_of(2));
                 datagrams.accept(flow);
             }
-            DatagramEvent::Incoming { flow, .. } => {
+            DatagramEvent::Incoming { flow, .. } | DatagramEvent::IncomingBeyond { flow, .. } => {
                 datagrams.close(flow, Some(Refusal::NotAllowed))
             }
             DatagramEvent::Received(flow, payload) => answer(datagrams, flow, &payload, now),

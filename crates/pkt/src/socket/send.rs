@@ -264,8 +264,7 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
         return Ok(Outcome::bytes(message.len));
     }
     let eof = has("SCTP_EOF");
-    let (stream, reliability) =
-        (StreamId(message.stream), message.reliability.unwrap_or_default());
+    let (stream, reliability) = (StreamId(message.stream), message.reliability.unwrap_or_default());
     // Of a part as much is taken as there is room for (RFC 6458 section 8.1.26).
     let is_cut = explicit && reliability == Reliability::Reliable;
     let space = if is_cut { endpoint.send_space(link.association) } else { usize::MAX };

@@ -19,21 +19,27 @@ const fn client(id: DialId) -> Client {
 
 /// Asks for a connection to `address` by another relay.
 pub(super) fn chain(stack: &mut Stack, id: DialId, address: SocketAddr) {
-    stack.base.core.count("onward_chained");
-    let open = Open { destination: address, source: None, blocking: true, waiting: false };
+    let open = open(stack, id, address);
     stack.attempts.on_open(&mut stack.base, client(id), open);
 }
 
-pub(super) fn chain_by_name(stack: &mut Stack, id: DialId, name: HostName, port: u16) {
+fn open(stack: &mut Stack, id: DialId, destination: SocketAddr) -> Open {
     stack.base.core.count("onward_chained");
-    let destination = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-    let open = Open { destination, source: None, blocking: true, waiting: false };
+    let passed = stack.services.onward.all.get(&id.0).map(|one| one.passed).unwrap_or_default();
+    Open { blocking: true, passed, ..Open::to(destination) }
+}
+
+pub(super) fn chain_by_name(stack: &mut Stack, id: DialId, name: HostName, port: u16) {
+    let open = open(stack, id, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
     stack.attempts.on_open_named(&mut stack.base, client(id), open, name);
 }
 
 impl Stack {
     /// Takes what was said to this room as to a launcher.
     pub(crate) fn serve_onward(&mut self) {
+        for (peer, moved) in self.datagrams.take_ended_onward() {
+            self.services.onward.note_end_of(peer, moved);
+        }
         loop {
             if let Some(id) = self.services.onward.again.pop_front() {
                 super::connect_onward(self, id);

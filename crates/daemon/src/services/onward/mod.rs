@@ -18,6 +18,7 @@ use crate::association::{DialId, FlowUse, RelayId};
 use crate::base::Base;
 use crate::config::StackConfig;
 use crate::core::Core;
+use crate::datagrams::Datagrams;
 use crate::log;
 use crate::names::Asker;
 use crate::relays::Relays;
@@ -25,7 +26,7 @@ use crate::services::{Services, dial};
 use crate::stack::Stack;
 use manypath_control::status::RelayedPeerStatus;
 use manypath_engine::{AssociationId, Duration, Instant};
-use manypath_flow::{Destination, FlowId, Refusal};
+use manypath_flow::{Beyond, Destination, FlowId, Passed, Refusal};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Network, Options};
 use manypath_trust::Fingerprint;
@@ -95,6 +96,8 @@ struct Onward {
     /// No other relay leads there now.
     own_way: bool,
     client: SocketAddr,
+    /// The relays by which it has come, this one included.
+    passed: Passed,
 }
 
 /// Connections that this host relays, and for whom.
@@ -112,8 +115,14 @@ pub(crate) struct OnwardRoom {
 impl OnwardRoom {
     /// A connection is over: what it has moved to its destination and from there.
     pub(crate) fn note_end(&mut self, id: RelayId, (from, to): (u64, u64)) {
-        let Some(one) = self.all.remove(&id.0) else { return };
-        let usage = self.peers.entry(one.peer).or_default();
+        if let Some(one) = self.all.remove(&id.0) {
+            self.note_end_of(one.peer, (from, to));
+        }
+    }
+
+    /// The same of one, or of a flow of datagrams, for `peer`.
+    pub(super) fn note_end_of(&mut self, peer: PublicKey, (from, to): (u64, u64)) {
+        let usage = self.usage(peer);
         usage.open -= 1;
         usage.to_destinations += to;
         usage.from_destinations += from;
@@ -135,10 +144,16 @@ impl OnwardRoom {
         self.all.contains_key(&id.0)
     }
 
-    pub(crate) fn statuses(&self, relays: &Relays) -> Vec<RelayedPeerStatus> {
+    pub(crate) fn statuses(
+        &self,
+        relays: &Relays,
+        datagrams: &Datagrams,
+    ) -> Vec<RelayedPeerStatus> {
         let status = |(peer, usage): (&PublicKey, &Usage)| {
             let own = self.all.iter().filter(|(_, one)| one.peer == *peer);
             let moved = own.filter_map(|(id, _)| Some(relays.get(&RelayId(*id))?.bytes()));
+            let datagrams = datagrams.moved_onward().filter(|(whose, _)| whose == peer);
+            let moved = moved.chain(datagrams.map(|(_, moved)| moved));
             let (from, to) = moved.fold((0, 0), |(from, to), (f, t)| (from + f, to + t));
             RelayedPeerStatus {
                 peer: Fingerprint::of(peer).to_string(),
@@ -182,21 +197,12 @@ impl Stack {
     /// A peer asks for a flow beyond this host.
     pub(crate) fn on_incoming_beyond(&mut self, association: AssociationId, flow: FlowId) {
         let base = &mut self.base;
-        if !base.core.phase.serves_peers() {
-            return base.refuse(association, flow, Refusal::Busy, "dial_denied_ending");
-        }
-        let most = base.core.config.relay.as_ref().map_or(0, |relay| relay.connections);
-        let peer = base.keys.peer_of(association).filter(|_| !base.is_ours(association));
-        let destination = base.get(&association).and_then(|one| one.mux.destination_beyond(flow));
-        let (Some(peer), Some(destination)) = (peer, destination.cloned()) else {
-            return base.refuse(association, flow, Refusal::NotRelay, "onward_denied_peer");
+        let beyond = base.get(&association).and_then(|one| one.mux.beyond(flow)).cloned();
+        let Some(Beyond { destination, passed }) = beyond else { return };
+        let (peer, passed) = match self.services.admit_onward(base, association, passed) {
+            Ok(admitted) => admitted,
+            Err((why, counter)) => return base.refuse(association, flow, why, counter),
         };
-        let usage = self.services.onward.usage(peer);
-        if usage.open >= most {
-            usage.denied += 1;
-            return base.refuse(association, flow, Refusal::Busy, "onward_denied_too_many");
-        }
-        (usage.open, usage.opened) = (usage.open + 1, usage.opened + 1);
         let id = DialId(base.core.next_id());
         let client = base.core.peer_ip(association).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let one = Onward {
@@ -208,6 +214,7 @@ impl Stack {
             failed: None,
             own_way: false,
             client: SocketAddr::new(client, 0),
+            passed,
         };
         base.set_flow_use(association, flow, FlowUse::Dial(id));
         self.services.onward.all.insert(id.0, one);
@@ -282,9 +289,53 @@ fn connect_onward(stack: &mut Stack, id: DialId) {
 }
 
 impl Services {
+    /// Whether the peer of an association may have one more flow beyond this host, which it has then.
+    pub(crate) fn admit_onward(
+        &mut self,
+        base: &Base,
+        association: AssociationId,
+        passed: Passed,
+    ) -> Result<(PublicKey, Passed), (Refusal, &'static str)> {
+        if !base.core.phase.serves_peers() {
+            return Err((Refusal::Busy, "dial_denied_ending"));
+        }
+        let peer = base.keys.peer_of(association).filter(|_| !base.is_ours(association));
+        let (Some(peer), Some(relay)) = (peer, &base.core.config.relay) else {
+            return Err((Refusal::NotRelay, "onward_denied_peer"));
+        };
+        let usage = self.onward.usage(peer);
+        let Some(passed) = base.keys.mark().and_then(|own| passed.by(own)) else {
+            usage.denied += 1;
+            return Err((Refusal::Circle, "onward_denied_circle"));
+        };
+        if usage.open >= relay.connections {
+            usage.denied += 1;
+            return Err((Refusal::Busy, "onward_denied_too_many"));
+        }
+        (usage.open, usage.opened) = (usage.open + 1, usage.opened + 1);
+        Ok((peer, passed))
+    }
+
+    /// A flow of datagrams that was admitted comes to nothing.
+    pub(crate) fn end_onward_datagrams(&mut self, peer: PublicKey, denied: bool) {
+        let usage = self.onward.usage(peer);
+        usage.open -= 1;
+        *(if denied { &mut usage.denied } else { &mut usage.failed }) += 1;
+    }
+
+    /// Whether flows beyond this host may lead to `address`; nothing while this host's own addresses are unknown.
+    pub(crate) fn is_open_onward(&mut self, base: &Base, address: SocketAddr) -> Option<bool> {
+        let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
+        let own = own_networks_lately(&mut self.onward.own, base.core.now)?;
+        let is_open = filter::is_open(address, named, own, base.core.config.loopback_paths);
+        if !is_open {
+            debug!(target: log::CONNECTION, "not relayed: {address} is closed to relays");
+        }
+        Some(is_open)
+    }
+
     /// The next address that is open to relays. Without one the flow is refused.
     fn next_address(&mut self, base: &mut Base, id: DialId) -> Option<SocketAddr> {
-        let loopback = base.core.config.loopback_paths;
         loop {
             let one = self.onward.all.get_mut(&id.0)?;
             let Some(address) = one.untried.pop() else {
@@ -295,16 +346,17 @@ impl Services {
                 self.end_onward(base, id, why, counter);
                 return None;
             };
-            let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
-            let Some(own) = own_networks_lately(&mut self.onward.own, base.core.now) else {
-                self.end_onward(base, id, Refusal::Busy, "onward_addresses_unknown");
-                return None;
-            };
-            if filter::is_open(address, named, own, loopback) {
-                one.current = Some(address);
-                return Some(address);
+            match self.is_open_onward(base, address) {
+                Some(true) => {
+                    self.onward.all.get_mut(&id.0)?.current = Some(address);
+                    return Some(address);
+                }
+                Some(false) => {}
+                None => {
+                    self.end_onward(base, id, Refusal::Busy, "onward_addresses_unknown");
+                    return None;
+                }
             }
-            debug!(target: log::CONNECTION, "not relayed: {address} is closed to relays");
         }
     }
 
@@ -356,7 +408,8 @@ impl Core {
     /// Whether this stack may come to resolve names: those of destinations, or of relays that rules name while it runs.
     pub(crate) fn may_resolve_names(&self) -> bool {
         let config = &self.config;
-        let carries = !config.door && (config.exit_when_drained || config.programs.is_some());
+        let carries = !config.process.listeners_only
+            && (config.process.exit_when_drained || config.process.programs.is_some());
         carries || config.relay.is_some() || config.via.is_some()
     }
 }

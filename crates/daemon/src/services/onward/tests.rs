@@ -89,7 +89,7 @@ fn answer(number: u8, name: &str, port: u16) -> Reply {
     let (_relay, mut client, launcher) = pair(&folder.0, number);
     assert!(client.attempts.sends_names(&client.base.core, port));
     let destination = SocketAddr::from(([0; 4], port));
-    let open = Open { destination, source: None, blocking: true, waiting: true };
+    let open = Open { blocking: true, waiting: true, ..Open::to(destination) };
     let asker = Client { control: 1.into(), id: 7 };
     let name = HostName::new(name).unwrap();
     client.attempts.on_open_named(&mut client.base, asker, open, name);

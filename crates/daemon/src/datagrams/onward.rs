@@ -1,0 +1,191 @@
+//! Datagrams by a relay: an authorized peer's for hosts beyond this one, and the way of this host's to such a relay.
+
+use super::relay::{Relay, Side};
+use super::serve::refuse_datagrams;
+use super::{DatagramId, Step};
+use crate::attempt::{Attempts, RelayAt, must_fail};
+use crate::base::Base;
+use crate::datagrams::Datagrams;
+use crate::log;
+use crate::parameters;
+use crate::services::Services;
+use manypath_control::status::FallbackReason;
+use manypath_engine::AssociationId;
+use manypath_flow::{DatagramFlow, Passed, Refusal, RelayAnswer};
+use manypath_keys::PublicKey;
+use manypath_rules::{Encrypt, Options, Policy};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use tracing::{debug, info};
+
+/// Bytes from and to destinations.
+pub(crate) type Moved = (u64, u64);
+
+impl Datagrams {
+    /// A peer asks for a flow beyond this host.
+    pub(super) fn on_incoming_beyond(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        id: AssociationId,
+        flow: DatagramFlow,
+        destination: SocketAddr,
+    ) {
+        let peer = match services.admit_onward(base, id, Passed::default()) {
+            Ok((peer, _)) => peer,
+            Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
+        };
+        if let Err((why, counter)) = self.send_on(base, services, (id, flow), peer, destination) {
+            debug!(target: log::CONNECTION, "association {}: datagrams to {destination}: {counter}", id.0);
+            services.end_onward_datagrams(peer, why == Refusal::DestinationClosed);
+            refuse_datagrams(base, id, flow, why, counter);
+        }
+    }
+
+    fn send_on(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        (association, flow): (AssociationId, DatagramFlow),
+        peer: PublicKey,
+        destination: SocketAddr,
+    ) -> Result<(), (Refusal, &'static str)> {
+        let (policy, options) = base.core.rules.datagrams(destination);
+        // Datagrams are not led on by another relay.
+        let bound = policy == Policy::Enable && must_fail(&options, FallbackReason::NotRelayed);
+        match services.is_open_onward(base, destination) {
+            None => return Err((Refusal::Busy, "onward_addresses_unknown")),
+            Some(open) if !open || bound => {
+                return Err((Refusal::DestinationClosed, "onward_denied_destination"));
+            }
+            Some(_) => {}
+        }
+        let id = DatagramId(base.core.next_id());
+        let client = base.core.peer_ip(association).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let (client, side) = (SocketAddr::new(client, 0), Side::Beyond(peer));
+        let relay = socket_to(crate::allow::canonical(destination))
+            .and_then(|fd| Relay::new(fd, (&base.core.registry, id), side, destination, client));
+        let relay = relay.map_err(|error| match error.raw_os_error() {
+            Some(errno @ (libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES)) => {
+                (Refusal::Errno(errno.unsigned_abs() as u16), "onward_dials_failed")
+            }
+            _ => (Refusal::Busy, "datagrams_impossible"),
+        })?;
+        base.with_datagrams(association, |datagrams| datagrams.accept(flow));
+        let by = base.keys.who(association).map_or_else(String::new, |who| format!(" by {who}"));
+        info!(target: log::CONNECTION, carrier = "sctp",
+            "datagrams from {client} on to {destination}{by}: over association {}", association.0);
+        self.start(base, id, Relay { carrier: Some((association, flow)), ..relay });
+        Ok(())
+    }
+
+    /// What has been moved beyond this host for peers: flows that have ended since the last call.
+    pub(crate) fn take_ended_onward(&mut self) -> Vec<(PublicKey, Moved)> {
+        std::mem::take(&mut self.ended_onward)
+    }
+
+    /// The same of flows that are there.
+    pub(crate) fn moved_onward(&self) -> impl Iterator<Item = (PublicKey, Moved)> {
+        let beyond = |relay: &Relay| match relay.side {
+            Side::Beyond(peer) => Some((peer, relay.moved)),
+            Side::Program { .. } | Side::Service => None,
+        };
+        self.relays.values().filter_map(beyond)
+    }
+
+    /// The peer may have said meanwhile that it relays.
+    pub(super) fn follow_answer(&mut self, base: &mut Base, id: AssociationId) {
+        for attempt in self.attempts_waiting_for(id) {
+            self.ask_for_flow(base, attempt);
+        }
+    }
+
+    /// The relay is of no use: whether there is another one to be asked.
+    pub(super) fn try_next_relay(
+        &mut self,
+        base: &mut Base,
+        id: DatagramId,
+        reason: FallbackReason,
+    ) -> bool {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return false };
+        if matches!(attempt.step, Step::Promised(_)) {
+            return false;
+        }
+        let (source, options, association) =
+            (attempt.source.ip(), attempt.options, attempt.association);
+        let Ok((next, by)) = first_relay(base, &mut attempt.relays, source, &options) else {
+            return false;
+        };
+        let step = std::mem::replace(&mut attempt.step, Step::Connecting);
+        (attempt.association, attempt.by) = (next, Some(by));
+        attempt.received = base.core.packets_received(next);
+        attempt.until = base.core.now + base.core.config.limits.fallback_timeout;
+        base.core.timers.set(attempt.until, crate::timers::Timer::DatagramFallback(id));
+        if let Step::Opening(flow) = step {
+            super::end::close_flow(base, association, Some(flow));
+        }
+        debug!(target: log::CONNECTION, "a relay of datagrams: {reason}");
+        base.core.count("relays_passed_over");
+        self.ask_for_flow(base, id);
+        true
+    }
+}
+
+/// The association with the first relay of those, the best of which is the last, that one can be begun with.
+pub(super) fn first_relay(
+    base: &mut Base,
+    relays: &mut Vec<RelayAt>,
+    source: IpAddr,
+    options: &Options,
+) -> Result<(AssociationId, RelayAt), FallbackReason> {
+    let mut why = FallbackReason::RelayUnresolved;
+    while let Some(relay) = relays.pop() {
+        match association_with(base, relay, source, options) {
+            Ok(association) => return Ok((association, relay)),
+            Err(reason) => why = reason,
+        }
+    }
+    Err(why)
+}
+
+pub(super) fn association_with(
+    base: &mut Base,
+    relay: RelayAt,
+    source: IpAddr,
+    options: &Options,
+) -> Result<AssociationId, FallbackReason> {
+    let profile = parameters::profile(&base.core.config, options);
+    let at = SocketAddr::new(relay.addr, 0);
+    base.association_for(at, Some(source), profile, relay.acceptor, Encrypt::Require)
+}
+
+/// Whether the peer relays. Nothing is known before it has been asked.
+pub(super) fn relays(base: &mut Base, id: AssociationId) -> Option<bool> {
+    let association = base.get_mut(&id)?;
+    let answer = association.mux.peer_relays();
+    if answer.is_none() {
+        association.mux.ask_whether_peer_relays();
+        base.touch(id);
+    }
+    answer.map(|answer| answer == RelayAnswer::Relays)
+}
+
+/// The relays for datagrams to `destination`, the best last; none if they use no relay.
+pub(super) fn relays_to(
+    base: &Base,
+    attempts: &Attempts,
+    destination: SocketAddr,
+    options: &Options,
+) -> Option<Vec<RelayAt>> {
+    let mut relays = attempts.usable_relays(&base.core, destination, options)?;
+    relays.reverse();
+    Some(relays)
+}
+
+fn socket_to(destination: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = Socket::new(Domain::for_address(destination), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.connect(&destination.into())?;
+    Ok(socket.into())
+}
