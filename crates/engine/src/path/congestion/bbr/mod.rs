@@ -240,7 +240,7 @@ impl Bbr {
         self.update_latest(ack);
         self.update_max_bw(ack);
         self.update_random_loss(ack);
-        self.adapt_lower_bounds(ack.rate(), window);
+        self.adapt_lower_bounds(ack, window);
         let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
         self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
         if self.rounds.started && ack.rate() > 0 && !ack.is_app_limited() {

@@ -2,7 +2,7 @@
 //! "Updating Network Path Model Parameters").
 
 use super::delivery::RateSample;
-use super::own_queue::REFUTED_TO;
+use super::own_queue::{Advice, REFUTED_TO};
 use super::states::State;
 use super::{Ack, Bbr, INFINITE, MIN_PIPE_PACKETS, Window, bytes_in, scaled};
 
@@ -49,9 +49,8 @@ impl Bbr {
     }
 
     /// UpdateCongestionSignals(): once per round with congestion, what was delivered is what the path is
-    /// trusted with, unless the state probes for more; a round without it gives some of that back. `rate` is what the
-    /// last sample of the round has delivered.
-    pub(super) fn adapt_lower_bounds(&mut self, rate: u64, window: &Window) {
+    /// trusted with, unless the state probes for more; a round without it gives some of that back.
+    pub(super) fn adapt_lower_bounds(&mut self, ack: &Ack, window: &Window) {
         if !self.losses.round_started {
             return;
         }
@@ -73,11 +72,15 @@ impl Bbr {
             bounds.inflight_shortterm =
                 self.inflight_latest.max(inflight_recent).max(scaled(inflight, BETA));
         } else if self.state == State::Cruise
-            && rate > 0
-            && self.own_queue.has_grown(self.min_rtt.get())
+            // What an application has to send says nothing about the path.
+            && ack.rate() > 0
+            && !ack.is_app_limited()
+            && let advice @ (Advice::Keep | Advice::Slow) =
+                self.own_queue.judge_round(self.min_rtt.get())
         {
-            let bw = scaled(rate, REFUTED_TO).max(scaled(self.max_bw.get(), BETA));
-            self.bounds.bw_shortterm = self.bounds.bw_shortterm.min(bw);
+            if advice == Advice::Slow {
+                self.bounds.bw_shortterm = scaled(ack.rate(), REFUTED_TO);
+            }
         } else if !congested {
             // Beside others that fill the queue, a quiet round tells of their pause.
             let is_queue = self.own_queue.is_half_full(self.min_rtt.get());

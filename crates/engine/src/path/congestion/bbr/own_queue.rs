@@ -7,7 +7,9 @@
 //! Cruise makes one, too: the highest of many samples of the rate is too high, by 2 % where SACKs come for several packets
 //! and by 10 % where round trips of 20 ms vary by 4, so that the queue grows until the window is full. If it was short when
 //! Cruise began, a round that ends with half of the bound waiting bounds the rate at [`REFUTED_TO`] percent of what was
-//! delivered in it, until the queue is shorter.
+//! delivered in it, until the queue is shorter. A queue that does not become shorter in [`PATIENCE`] rounds of that is made
+//! by others, who would take what we leave: the rest of Cruise does not slow down for it. What these rounds deliver is what
+//! we send, whoever makes the queue, so they do not lower the bound any further.
 
 use crate::time::Duration;
 
@@ -17,6 +19,33 @@ const SAMPLES: usize = 4;
 const PART: u32 = 8;
 /// What a queue that Cruise has made leaves of the rate, in percent: it drains in a few rounds.
 pub(super) const REFUTED_TO: u64 = 95;
+/// Rounds at that rate after which the queue must be shorter by a part of the round trip, a third of what drains meanwhile:
+/// round trips vary.
+const PATIENCE: u32 = 3;
+const DRAINED_PART: u32 = 20;
+
+/// What Cruise takes the queue for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Cruise {
+    /// Others make it.
+    #[default]
+    Foreign,
+    /// Short, so that what grows is ours.
+    Short,
+    /// Ours, and slowed down for since `rounds`. `before`: the shortest of recent round trips when what left
+    /// then began to come back.
+    Draining { rounds: u32, before: Duration },
+}
+
+/// What is to become of the rate after a round of Cruise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Advice {
+    /// It is not our queue, or it is short.
+    Free,
+    /// The queue drains already.
+    Keep,
+    Slow,
+}
 
 /// What recent round trips tell of the queue.
 #[derive(Debug, Default)]
@@ -26,8 +55,7 @@ pub(super) struct OwnQueue {
     next: usize,
     /// The round trip that shows that the probe has filled the path.
     most: Option<Duration>,
-    /// The queue was short when Cruise began: what has grown since is its own.
-    began_short: bool,
+    cruise: Cruise,
 }
 
 impl OwnQueue {
@@ -73,18 +101,39 @@ impl OwnQueue {
 
     /// Cruise begins.
     pub(super) fn on_cruise(&mut self, min_rtt: Option<Duration>) {
-        self.began_short = self.is_watched() && !self.is_half_full(min_rtt);
+        let is_short = self.is_watched() && !self.is_half_full(min_rtt);
+        self.cruise = if is_short { Cruise::Short } else { Cruise::Foreign };
     }
 
-    /// Whether Cruise has filled half of the bound.
-    pub(super) fn has_grown(&self, min_rtt: Option<Duration>) -> bool {
-        self.began_short && self.is_half_full(min_rtt)
+    /// A round of Cruise is over: what is to become of the rate.
+    pub(super) fn judge_round(&mut self, min_rtt: Option<Duration>) -> Advice {
+        let low = self.low();
+        let drained = low + min_rtt.unwrap_or_default() / DRAINED_PART;
+        let is_half_full = self.is_half_full(min_rtt);
+        self.cruise = match self.cruise {
+            Cruise::Foreign => return Advice::Free,
+            Cruise::Short | Cruise::Draining { .. } if !is_half_full => Cruise::Short,
+            Cruise::Short => Cruise::Draining { rounds: 0, before: low },
+            Cruise::Draining { rounds, before } if (1..=PATIENCE).contains(&rounds) => {
+                Cruise::Draining { rounds: rounds + 1, before }
+            }
+            Cruise::Draining { rounds, before } if rounds > 0 && drained > before => {
+                Cruise::Foreign
+            }
+            // What came back in the first round had left before the rate was bounded.
+            Cruise::Draining { .. } => Cruise::Draining { rounds: 1, before: low },
+        };
+        match self.cruise {
+            Cruise::Foreign | Cruise::Short => Advice::Free,
+            Cruise::Draining { rounds, .. } if rounds > 1 => Advice::Keep,
+            Cruise::Draining { .. } => Advice::Slow,
+        }
     }
 
     /// A probe begins.
     pub(super) fn on_probe(&mut self, min_rtt: Option<Duration>) {
         let is_own = self.is_watched() && !self.is_half_full(min_rtt)
-            || self.began_short && !self.is_beyond(min_rtt);
+            || self.cruise != Cruise::Foreign && !self.is_beyond(min_rtt);
         let min_rtt = min_rtt.unwrap_or_default();
         let bound = self.bound.max(min_rtt / PART);
         // It goes on growing by a quarter of a round trip until the end of the probe tells.

@@ -85,6 +85,12 @@ impl Bbr {
         self.probe_bw.wait = MIN_PROBE_WAIT + Duration::from_nanos((random >> 1) % 1_000_000_000);
     }
 
+    /// StartProbeBW_CRUISE().
+    pub(super) fn start_cruise(&mut self) {
+        self.own_queue.on_cruise(self.min_rtt.get());
+        self.state = State::Cruise;
+    }
+
     /// StartProbeBW_REFILL().
     pub(super) fn start_refill(&mut self) {
         self.bounds.reset_short_term();
@@ -117,10 +123,7 @@ impl Bbr {
             State::Down | State::Cruise if self.is_time_to_probe(ack, window) => {
                 self.start_refill();
             }
-            State::Down if self.is_time_to_cruise(ack) => {
-                self.own_queue.on_cruise(self.min_rtt.get());
-                self.state = State::Cruise;
-            }
+            State::Down if self.is_time_to_cruise(ack) => self.start_cruise(),
             State::Refill if self.rounds.started => self.start_up(ack, window),
             State::Up if goes_down => {
                 self.probe_bw.prev_too_high = false;

@@ -167,7 +167,7 @@ impl Bbr {
         self.bounds.reset_short_term();
         if self.full_pipe.reached {
             self.start_down(now);
-            self.state = State::Cruise;
+            self.start_cruise();
         } else {
             self.state = State::Startup;
         }

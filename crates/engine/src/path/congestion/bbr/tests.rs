@@ -481,6 +481,69 @@ fn a_bound_on_the_queue_ends_probes_sooner() {
     assert!(free > Duration::from_millis(15), "{free:?}");
 }
 
+/// As [`Bench::cruising`], with a bound of 10 ms on the queue, and Cruise has just begun.
+fn bounded() -> Bench {
+    let mut bench = Bench::cruising();
+    bench.bbr.set_queue_bound(Duration::from_millis(10));
+    bench.run_until(secs(4), |bench| bench.bbr.state == State::Up);
+    bench.run_until(secs(1), |bench| bench.bbr.state == State::Cruise);
+    bench
+}
+
+#[test]
+fn a_queue_that_others_make_during_cruise_lowers_the_rate_for_some_rounds_only() {
+    let mut bench = bounded();
+    let most = bench.bbr.max_bw.get();
+    // Whatever leaves waits behind 8 ms of theirs.
+    bench.rtt = RTT + Duration::from_millis(8);
+    bench.run_until(secs(1), |bench| bench.bbr.bounds.bw_shortterm < INFINITE);
+    let goodput = bench.goodput(RTT * 12);
+    assert_eq!((bench.bbr.state, bench.bbr.bw), (State::Cruise, most));
+    assert!(goodput > scaled(RATE, 90), "{goodput} of {RATE}");
+}
+
+#[test]
+fn a_path_that_becomes_slower_during_cruise_is_followed_until_the_queue_is_short() {
+    let mut bench = bounded();
+    bench.rate = RATE * 6 / 10;
+    bench.run(RTT * 3);
+    let longest = bench.free_at.since(bench.now);
+    bench.run_until(secs(1), |bench| bench.bbr.bw < bench.rate);
+    bench.run_until(secs(1), |bench| bench.free_at.since(bench.now) < RTT / 4);
+    assert_eq!(bench.bbr.state, State::Cruise);
+    assert!(longest > RTT / 2, "{longest:?}");
+}
+
+#[test]
+fn a_queue_is_known_to_be_short_after_probe_rtt() {
+    let mut bench = Bench::cruising();
+    bench.bbr.set_queue_bound(Duration::from_millis(10));
+    bench.rtt = RTT * 3 / 2;
+    bench.run_until(secs(7), |bench| bench.bbr.state == State::ProbeRtt);
+    // Others have left the path meanwhile.
+    bench.rtt = RTT;
+    bench.run_until(secs(1), |bench| bench.bbr.state == State::Cruise);
+    bench.rtt = RTT + Duration::from_millis(8);
+    bench.states.clear();
+    bench.run_until(RTT * 10, |bench| bench.bbr.bounds.bw_shortterm < INFINITE);
+    assert_eq!(bench.states, [State::Cruise]);
+}
+
+#[test]
+fn what_an_application_has_to_send_during_cruise_does_not_bound_the_rate() {
+    let mut bench = bounded();
+    bench.rtt = RTT + Duration::from_millis(8);
+    for _ in 0..60 {
+        bench.hungry = true;
+        bench.run(Duration::from_millis(4));
+        bench.bbr.on_starved(bench.now);
+        bench.run(Duration::from_millis(2));
+        bench.hungry = false;
+        bench.step();
+        assert_eq!(bench.bbr.bounds.bw_shortterm, INFINITE, "{:?}", bench.bbr.state);
+    }
+}
+
 #[test]
 fn where_the_queue_runs_empty_no_probe_rtt_is_needed() {
     let mut bench = Bench::new();
