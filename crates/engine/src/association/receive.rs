@@ -133,9 +133,8 @@ impl Association {
         }
         if let Some(path) = self.paths.get_mut(via).filter(|_| arrival.has_data) {
             path.on_data_received(cx.now, len);
-            let by_srtt = cx.config.experiment.sack_path == SackPath::SmallestSrtt;
-            if by_srtt && path.rtt().smoothed().is_none() {
-                path.heartbeat_mut().insist(cx.now);
+            if cx.config.experiment.sack_path == SackPath::SmallestSrtt {
+                path.insist_on_round_trip(cx.now, cx.config);
             }
         }
         self.end_packet(cx, &arrival);

@@ -114,7 +114,7 @@ impl Heartbeat {
     /// Data has arrived over the path, and its round trip is not known. Until it is, SACKs go back over other paths, which
     /// may be slower: a lost HEARTBEAT is not left to the RTO, which is as long as the initial one. Each pause is twice as
     /// long as the one before, so that the answer of a long path is not forgotten.
-    pub(crate) fn insist(&mut self, now: Instant) {
+    fn insist(&mut self, now: Instant) {
         let pauses = self.sent.iter().flatten().fold(0, |pauses, _| (2 * pauses).max(1));
         if !self.wanted && self.sent[0].is_some_and(|sent| now >= sent.at + LEAST_PAUSE * pauses) {
             self.probe_now();
@@ -295,7 +295,7 @@ impl Path {
         rng: &mut Rng,
     ) -> Expiry {
         let pace = self.probing_pace(config);
-        if !self.supervision(config).heartbeats && self.is_confirmed() {
+        if !self.is_probed(config) {
             self.heartbeat.stop();
             return Expiry::Quiet;
         }
@@ -303,6 +303,18 @@ impl Path {
             self.on_large_lost();
         }
         self.heartbeat.handle_timeout(now, pace, rng)
+    }
+
+    /// Data has arrived over it: if its round trip is not known, a lost HEARTBEAT is soon followed by another one.
+    pub(crate) fn insist_on_round_trip(&mut self, now: Instant, config: &Config) {
+        if self.rtt.smoothed().is_none() && self.is_probed(config) && !self.is_suspended() {
+            self.heartbeat.insist(now);
+        }
+    }
+
+    /// Whether HEARTBEATs are sent on it. An address that is not confirmed gets them in any case.
+    fn is_probed(&self, config: &Config) -> bool {
+        self.supervision(config).heartbeats || !self.is_confirmed()
     }
 
     /// How it is to be probed now.

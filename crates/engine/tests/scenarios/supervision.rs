@@ -1,8 +1,8 @@
 //! How often paths of an association that exists are probed and when they have failed, changed by the user
 //! (`SCTP_PEER_ADDR_PARAMS`, RFC 6458 section 8.1.12; `SCTP_ASSOCINFO`, section 8.1.2).
 
-use crate::pair::{Pair, Side, config, millis};
-use manypath_engine::{AssociationId, Config, Duration, PathState, SupervisionChange};
+use crate::pair::{Pair, Side, address, config, message, millis};
+use manypath_engine::{AssociationId, Config, Duration, PathState, SackPath, SupervisionChange};
 use std::net::IpAddr;
 
 fn single(side: Side) -> Config {
@@ -94,4 +94,52 @@ fn a_peer_is_given_up_after_as_many_errors_as_the_user_wants() {
     pair.send(Side::A, id, 0, b"lost");
     pair.drive(Duration::from_secs(5));
     assert!(pair.a.endpoint.status(pair.now, id).is_none(), "one retransmission is enough");
+}
+
+/// All HEARTBEATs of Z are lost, also one that has left on the idle path 1, so that it has measured none, and its SACKs are
+/// to go over the fastest.
+fn unmeasured(paths: u8) -> (Pair, AssociationId, AssociationId) {
+    let by_srtt = |side| {
+        let heartbeat_interval = Duration::from_secs(1);
+        let mut config = Config { cookie_race: false, heartbeat_interval, ..config(side) };
+        config.experiment.sack_path = SackPath::SmallestSrtt;
+        config
+    };
+    let mut pair = Pair::with(paths, by_srtt(Side::A), by_srtt(Side::Z));
+    pair.lose(Side::Z, "HEARTBEAT", usize::MAX);
+    let a = pair.connect();
+    pair.drive(Duration::from_secs(3));
+    let z = pair.z.endpoint.associations()[0];
+    (pair, a, z)
+}
+
+/// HEARTBEATs that Z sends while data comes to it for two seconds, over path 1 and over path 2.
+fn probes_beside_data(pair: &mut Pair, a: AssociationId) -> [usize; 2] {
+    pair.take_ladder();
+    for _ in 0..200 {
+        for _ in 0..4 {
+            pair.a.endpoint.send(pair.now, a, message(0, &[7; 1400])).unwrap();
+        }
+        pair.drive(millis(10));
+        while pair.z.endpoint.read(pair.z.endpoint.associations()[0]).is_some() {}
+    }
+    let ladder = pair.take_ladder();
+    let probes = |sign| ladder.lines().filter(|line| line.contains(sign)).count();
+    [probes("<- HEARTBEAT "), probes("<2- HEARTBEAT ")]
+}
+
+#[test]
+fn a_path_whose_heartbeats_are_switched_off_is_not_measured_for_data_either() {
+    let (mut pair, a, z) = unmeasured(1);
+    let off = SupervisionChange { heartbeats: Some(false), ..SupervisionChange::default() };
+    assert!(pair.z.endpoint.set_supervision(pair.now, z, None, off));
+    assert_eq!(probes_beside_data(&mut pair, a)[0], 0);
+}
+
+#[test]
+fn a_path_whose_address_cannot_be_used_is_not_measured_for_data() {
+    let (mut pair, a, _) = unmeasured(2);
+    assert!(probes_beside_data(&mut pair, a)[1] > 0);
+    pair.z.endpoint.suspend_local_address(pair.now, address(Side::Z, 2).ip());
+    assert_eq!(probes_beside_data(&mut pair, a)[1], 0);
 }
