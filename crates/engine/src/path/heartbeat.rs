@@ -83,6 +83,8 @@ struct Pace {
     state: PathState,
     /// Its current RTO.
     rto: Duration,
+    /// How long an answer may take, once a round trip was measured.
+    patience: Option<Duration>,
     /// HB.interval.
     interval: Duration,
     /// Longest pause between two probes of a path that is not Active.
@@ -190,13 +192,23 @@ impl Heartbeat {
         let silence = self.unanswered.filter(|silence| silence.error_at > now);
         let error_at = silence.map_or(now + pace.rto, |silence| silence.error_at);
         self.unanswered = Some(Unanswered { error_at });
-        self.next = Some(error_at.min(now + pace.probe_pause()));
+        let pause = self.full_size_pause(&pace).unwrap_or_else(|| pace.probe_pause());
+        self.next = Some(error_at.min(now + pause));
         let mut info = info(sent.nonce, sent.at, to).to_vec();
         info.extend(notice.iter().flat_map(|notice| notice.to_bytes()));
         if full_sized {
             info.resize(room.max(info.len()), 0);
         }
         info
+    }
+
+    /// The pause after a HEARTBEAT of full size, or a small one in its place, that stands between an address that has answered
+    /// and data: a lost one is not left to the RTO either. Each is twice as long as the one before.
+    fn full_size_pause(&self, pace: &Pace) -> Option<Duration> {
+        let confirms = pace.state == PathState::Unconfirmed && self.answered && !pace.silent;
+        let patience = pace.patience.filter(|_| confirms)?;
+        let unanswered = self.sent.iter().flatten().count() as u32;
+        Some((patience * (1 << unanswered.saturating_sub(1))).min(pace.probe_pause()))
     }
 
     /// Whether the last HEARTBEAT was of full size and has not been answered.
@@ -329,6 +341,7 @@ impl Path {
         Pace {
             state: self.state(),
             rto: self.rtt.rto(),
+            patience: self.rtt.patience(),
             interval,
             longest_pause,
             last_data: self.flight.last_data(),
@@ -417,6 +430,7 @@ mod tests {
         Pace {
             state,
             rto: Duration::from_millis(rto),
+            patience: None,
             interval: Duration::from_secs(30),
             longest_pause: Duration::from_secs(2),
             last_data: None,
@@ -487,6 +501,30 @@ mod tests {
         let info = heartbeat.on_send(at(6000), unconfirmed, to(), &mut rng, (None, ROOM));
         assert_eq!(info.len(), ROOM);
         assert!(heartbeat.on_ack(at(6100), &info, to()).is_some_and(|answer| answer.full_sized));
+    }
+
+    #[test]
+    fn a_lost_probe_of_full_size_is_repeated_sooner_than_an_error_counts() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let unmeasured = pace(PathState::Unconfirmed, 1000);
+        let info = heartbeat.on_send(at(0), unmeasured, to(), &mut rng, (None, ROOM));
+        assert_eq!(heartbeat.deadline(), Some(at(1000)));
+        assert!(heartbeat.on_ack(at(30), &info, to()).is_some());
+        let measured = Pace { rto: Duration::from_millis(200), ..unmeasured };
+        let measured = Pace { patience: Some(Duration::from_millis(60)), ..measured };
+        let mut times = alloc::vec::Vec::new();
+        let mut now = at(30);
+        while now < at(1000) {
+            heartbeat.on_send(now, measured, to(), &mut rng, (None, ROOM));
+            now = heartbeat.deadline().unwrap();
+            times.push((
+                now.as_nanos() / 1_000_000,
+                heartbeat.handle_timeout(now, measured, &mut rng),
+            ));
+        }
+        let quiet = |time| (time, Expiry::Quiet);
+        let error = (1000, Expiry::Unanswered);
+        assert_eq!(times, [quiet(90), quiet(210), quiet(410), quiet(610), quiet(810), error]);
     }
 
     #[test]

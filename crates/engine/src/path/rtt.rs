@@ -3,6 +3,9 @@
 use crate::config::Config;
 use crate::time::{Duration, Instant};
 
+/// Allowance for scheduling delay.
+const LEAST_SLACK: Duration = Duration::from_millis(20);
+
 /// RTT estimator of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
@@ -95,6 +98,12 @@ impl Rtt {
     pub(crate) fn first_rto(&self) -> Option<Duration> {
         let (min, max) = self.bounds;
         self.smoothed.map(|smoothed| (smoothed + self.variation * 4).clamp(min, max.max(min)))
+    }
+
+    /// How long an answer may take, once measured: two round trips, and more where they vary or are short.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        let srtt = self.smoothed?;
+        Some(srtt + srtt.max(self.variation * 4).max(LEAST_SLACK))
     }
 
     /// The retransmission timeout.

@@ -55,6 +55,18 @@ fn the_second_path_is_verified_at_once() {
     assert_eq!(pair.z.heard().last(), Some(&&changed(1, PathState::Active)));
 }
 
+#[test]
+fn a_lost_heartbeat_of_full_size_does_not_keep_a_path_unused_for_an_rto() {
+    let mut pair = Pair::new(2);
+    let a = pair.connect();
+    pair.drive(millis(30));
+    pair.lose(Side::A, "HEARTBEAT", 1);
+    let is_lost = |pair: &Pair| pair.last_lost.is_some();
+    assert!(pair.drive_until(millis(20), is_lost));
+    let confirmed = |pair: &Pair| states(pair, a) == [PathState::Active; 2];
+    assert!(pair.drive_until(millis(150), confirmed), "{}", pair.take_ladder());
+}
+
 /// A server that is asked over the slow one of two paths.
 fn slow_first() -> (Pair, AssociationId) {
     let mut pair = Pair::new(2);

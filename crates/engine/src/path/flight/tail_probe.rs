@@ -23,9 +23,6 @@ use crate::path::{Path, Rtt};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
-/// Allowance for scheduling delay.
-const LEAST_SLACK: Duration = Duration::from_millis(20);
-
 /// The probe of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TailProbe {
@@ -50,8 +47,7 @@ impl TailProbe {
     /// for how long the peer may hold back the acknowledgement. `None` before the first measurement, or
     /// if one was sent already.
     pub(crate) fn due(&self, rtt: &Rtt, sent: Instant, delay: Duration) -> Option<Instant> {
-        let srtt = rtt.smoothed().filter(|_| !self.spent)?;
-        let patience = srtt + srtt.max(rtt.variation() * 4).max(LEAST_SLACK);
+        let patience = rtt.patience().filter(|_| !self.spent)?;
         Some(self.heard.max(sent) + patience + delay)
     }
 
