@@ -22,11 +22,11 @@ impl Sender {
         }
         let times =
             paths.iter().filter_map(|path| path.flight().loss_timer().or(self.probe_at(path)));
-        times.min()
+        times.chain(self.tail.relief).min()
     }
 
     /// The probe of a closed window is answered, but not acknowledged, and needs no other one.
-    fn probe_at(&self, path: &Path) -> Option<Instant> {
+    pub(super) fn probe_at(&self, path: &Path) -> Option<Instant> {
         match self.window.probe() {
             Some(_) => None,
             None => path.tail_probe_at(self.rules.sack_delay),
@@ -39,6 +39,7 @@ impl Sender {
         if !due(self.loss_deadline(paths)) {
             return;
         }
+        self.tail.relief.take_if(|at| *at <= now);
         let group = paths.couple(self.usable(paths));
         for path in paths.iter_mut().filter(|path| due(path.flight().loss_timer())) {
             let rules = self.detection();

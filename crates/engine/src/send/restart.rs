@@ -19,7 +19,7 @@ impl Sender {
         fresh.counts = self.counts;
         fresh.nagle = Nagle::new(self.nagle.is_on());
         fresh.fragment_limit = self.fragment_limit;
-        fresh.backlog = self.backlog;
+        fresh.tail.backlog = self.tail.backlog;
         fresh.queue.adopt_options(&self.queue);
         fresh.abandonment.adopt_defaults(&self.abandonment);
         fresh.copies.adopt_redundancy(&self.copies);

@@ -14,6 +14,7 @@ use super::rtx_policy::next_lost;
 use super::rules::Rules;
 use super::sack_processing::Reported;
 use super::spurious::Repetitions;
+use super::tail::Tail;
 use super::window::PeerWindow;
 use crate::config::{Config, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions};
 use crate::path::policy::no_dearer;
@@ -55,8 +56,7 @@ pub(crate) struct Sender {
     pub(super) sack_path: Option<PathId>,
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
     non_renegable: bool,
-    /// Bytes that the user holds back and would queue if there were need.
-    pub(super) backlog: usize,
+    pub(super) tail: Tail,
     pub(super) nagle: Nagle,
     pub(super) counts: DataCounts,
     selector: PathSelector,
@@ -93,7 +93,7 @@ impl Sender {
             reported: Reported::default(),
             in_flight: 0,
             lost: 0,
-            backlog: 0,
+            tail: Tail::default(),
             nagle: Nagle::new(config.nagle),
             counts: DataCounts::default(),
             buffered: 0,
@@ -254,7 +254,7 @@ impl Sender {
         }
         let usable = self.usable(paths);
         let is_full = |path: &Path| !path.may_send(now, path.in_flight());
-        let waits = (self.queue.messages() > 0 || self.backlog > 0)
+        let waits = (self.queue.messages() > 0 || self.tail.backlog > 0)
             && self.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id())).all(is_full);
         paths.ceiling_mut().note_waiting(now, waits);
@@ -426,14 +426,14 @@ impl Sender {
     /// What waits. When the peer's window is nearly used up, a chunk on a slow path holds up the
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
-        let left = (self.queue.bytes() + self.lost).saturating_add(self.backlog);
+        let left = (self.queue.bytes() + self.lost).saturating_add(self.tail.backlog);
         let window = (self.window.rwnd() + self.in_flight).min(self.size.limit);
         Demand { left, sendable: left.min(self.window.rwnd()), window }
     }
 
     /// The user holds back so many bytes more than it has queued.
     pub(crate) fn set_backlog(&mut self, bytes: usize) {
-        self.backlog = bytes;
+        self.tail.backlog = bytes;
     }
 
     /// The lost chunk that `path` may send now, where `flight` was its flight before the packet.

@@ -11,16 +11,26 @@
 //! ```
 //!
 //! What a slow path has lost there, it repeats at once, and that is as late as what it has just sent: so it does not cost
-//! another of its round trips.
+//! another of its round trips. If it was the last that the path has sent, no SACK tells of the loss. So what has not been
+//! acknowledged when it should (`Path::patience`) counts as lost: the slow path would repeat it with its next tail probe.
 
 use super::Sender;
 use crate::config::PathScheduling;
-use crate::path::{Loss, Path, PathId, Paths};
+use crate::path::{Loss, Path, PathId, Paths, Sent};
 use crate::schedule::path::by_smallest_srtt;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+
+/// What is known of the end of a transfer.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    /// Bytes that the user holds back and would queue if there were need.
+    pub(super) backlog: usize,
+    /// When the slow paths must be looked at again.
+    pub(super) relief: Option<Instant>,
+}
 
 /// A chunk on a slow path.
 struct Late {
@@ -34,15 +44,18 @@ impl Sender {
     pub(crate) fn relieve_slow_paths(&mut self, now: Instant, paths: &mut Paths) {
         let is_over = self.in_flight > 0
             && self.lost == 0
-            && self.backlog == 0
+            && self.tail.backlog == 0
             && self.queue.messages() == 0
             && self.rules.experiment.path_scheduling == PathScheduling::EarliestCompletion
             && self.is_racking()
             && !self.queue.is_mapping()
             && !paths.is_regulated();
         let fast = if is_over { self.idle_fastest(now, paths) } else { None };
+        self.tail.relief = None;
         let Some(fast) = fast else { return };
-        for tsn in self.late(now, fast, paths) {
+        let (late, next) = self.late(now, fast, paths);
+        self.tail.relief = next;
+        for tsn in late {
             // Once: the path that repeats it may be a slow one again.
             self.outstanding.get_mut(tsn).into_iter().for_each(|it| it.record.rescheduled = true);
             self.lose(tsn, paths, Loss::TimedOut);
@@ -58,14 +71,17 @@ impl Sender {
         (can_help && paths.iter().any(helps)).then_some(fast)
     }
 
-    /// What the path `fast` is to take from the others.
-    fn late(&self, now: Instant, fast: PathId, paths: &mut Paths) -> Vec<Tsn64> {
-        let Some(path) = paths.get(fast) else { return Vec::new() };
+    /// What the path `fast` is to take from the others, and when it must be asked again if nothing happens until then.
+    fn late(&self, now: Instant, fast: PathId, paths: &mut Paths) -> (Vec<Tsn64>, Option<Instant>) {
+        let Some(path) = paths.get(fast) else { return (Vec::new(), None) };
         let rate = u128::from(path.window_rate().unwrap_or(1).max(1));
         let answer = now + path.rtt().smoothed().unwrap_or_default();
-        let mut late = Vec::new();
+        let (mut late, mut next) = (Vec::new(), None);
         for slow in paths.iter_mut().filter(|path| path.id() != fast && path.in_flight() > 0) {
             late.extend(self.late_on(slow, answer));
+            let (overdue, first) = self.overdue_on(slow, now);
+            late.extend(overdue);
+            next = next.into_iter().chain(first).min();
         }
         late.retain(|one| self.outstanding.get(one.tsn).is_some_and(|c| c.may_be_repeated(now)));
         late.sort_unstable_by_key(|one| Reverse((one.arrival, one.tsn)));
@@ -75,7 +91,7 @@ impl Sender {
             let takes = u64::try_from(taken * 1_000_000_000 / rate).unwrap_or(u64::MAX);
             answer + Duration::from_nanos(takes) < one.arrival
         });
-        sooner.map(|one| one.tsn).collect()
+        (sooner.map(|one| one.tsn).collect(), next)
     }
 
     /// What arrives over `slow` after `answer`, and has not changed its path yet.
@@ -90,10 +106,33 @@ impl Sender {
         let sent = slow
             .flight_mut()
             .late(|sent| self.outstanding.is_live(id, sent), |sent| is_late(sent.tsn));
-        let stays = |tsn| {
-            let chunk = self.outstanding.get(tsn);
-            chunk.is_some_and(|chunk| !(chunk.record.moved || chunk.record.rescheduled))
+        sent.into_iter()
+            .filter(|sent| self.stays(sent.tsn))
+            .filter_map(|sent| late(sent.tsn))
+            .collect()
+    }
+
+    /// What of `slow` should be acknowledged at `now`, and when that will be true of more.
+    fn overdue_on(&self, slow: &mut Path, now: Instant) -> (Vec<Late>, Option<Instant>) {
+        let (id, patience) = (slow.id(), slow.patience(self.rules.sack_delay));
+        let repeated = self.probe_at(slow).map_or(now, |at| at.max(now));
+        let arrival = repeated + slow.forward_delay();
+        let due = |sent: Sent| Some(self.outstanding.get(sent.tsn)?.record.last_sent + patience);
+        let (overdue, next) = slow.flight_mut().overdue(
+            |sent| self.outstanding.is_live(id, sent),
+            |sent| due(sent).is_some_and(|due| due <= now),
+        );
+        let late = |sent: Sent| {
+            let chunk = self.outstanding.get(sent.tsn).filter(|_| self.stays(sent.tsn))?;
+            Some(Late { arrival, tsn: sent.tsn, wire: chunk.wire_len() })
         };
-        sent.into_iter().filter(|sent| stays(sent.tsn)).filter_map(|sent| late(sent.tsn)).collect()
+        let next = next.into_iter().flatten().filter_map(due).min();
+        (overdue.into_iter().filter_map(late).collect(), next)
+    }
+
+    /// Whether the chunk has not changed its path yet.
+    fn stays(&self, tsn: Tsn64) -> bool {
+        let chunk = self.outstanding.get(tsn);
+        chunk.is_some_and(|chunk| !(chunk.record.moved || chunk.record.rescheduled))
     }
 }

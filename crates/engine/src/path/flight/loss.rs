@@ -91,6 +91,19 @@ impl Flight {
         late
     }
 
+    /// What was sent first, as far as `is_overdue` holds, and the first of the originals and of the retransmissions for which
+    /// it does not. `is_live`: whether a transmission is under way.
+    pub(crate) fn overdue(
+        &mut self,
+        is_live: impl Fn(Sent) -> bool,
+        is_overdue: impl Fn(Sent) -> bool,
+    ) -> (Vec<Sent>, [Option<Sent>; 2]) {
+        let (mut overdue, first) = self.originals.overdue(&is_live, &is_overdue);
+        let (again, second) = self.retransmissions.overdue(&is_live, &is_overdue);
+        overdue.extend(again);
+        (overdue, [first, second])
+    }
+
     /// When losses must be looked for because chunks will have had their time.
     pub(crate) fn loss_timer(&self) -> Option<Instant> {
         self.rack.timer()
@@ -152,6 +165,14 @@ impl Flight {
 }
 
 impl Path {
+    /// How long the answer to a chunk may take: RACK would then take it for lost if anything that left later had arrived.
+    /// `delay`: see [`Self::tail_probe_at`].
+    pub(crate) fn patience(&self, delay: Duration) -> Duration {
+        let rack = &self.flight.rack;
+        let window = rack.window(&self.rtt, false);
+        rack.patience(&self.rtt, window) + self.held_back_answer(delay)
+    }
+
     /// Counts missing reports for what was sent on the path before what the SACK newly acknowledges.
     pub(crate) fn count_missing_reports(
         &mut self,

@@ -102,6 +102,23 @@ impl SentOrder {
         late
     }
 
+    /// The earliest transmissions for which `is_live` holds, up to the first for which `is_overdue` does not, and that one.
+    pub(crate) fn overdue(
+        &mut self,
+        is_live: impl Fn(Sent) -> bool,
+        is_overdue: impl Fn(Sent) -> bool,
+    ) -> (Vec<Sent>, Option<Sent>) {
+        self.earliest(&is_live);
+        let mut overdue = Vec::new();
+        for sent in self.queue.iter().copied().filter(|sent| is_live(*sent)) {
+            if !is_overdue(sent) {
+                return (overdue, Some(sent));
+            }
+            overdue.push(sent);
+        }
+        (overdue, None)
+    }
+
     /// The highest TSN among them, over or not.
     pub(crate) fn highest(&self) -> Option<Tsn64> {
         self.queue.iter().map(|sent| sent.tsn).max()

@@ -138,10 +138,15 @@ impl Path {
         if self.flight.bytes == 0 || !self.is_active() {
             return None;
         }
-        let alone = self.flight.bytes <= self.congestion.chunk_limit();
-        let delay = if alone { delay } else { Duration::ZERO };
-        let due = self.flight.tail_probe.due(&self.rtt, self.flight.last_data?, delay)?;
+        let held_back = self.held_back_answer(delay);
+        let due = self.flight.tail_probe.due(&self.rtt, self.flight.last_data?, held_back)?;
         Some(self.flight.t3.map_or(due, |t3| t3.min(due)))
+    }
+
+    /// For how long the peer may hold back the answer to what is in flight: up to `delay` if that is a single packet.
+    pub(super) fn held_back_answer(&self, delay: Duration) -> Duration {
+        let alone = self.flight.bytes <= self.congestion.chunk_limit();
+        if alone { delay } else { Duration::ZERO }
     }
 
     /// The probe is new data, or repeats a chunk.

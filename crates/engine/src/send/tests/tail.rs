@@ -60,3 +60,18 @@ fn nothing_is_sent_twice_while_something_else_waits() {
     bench.queue(1);
     assert_eq!(relieve(&mut bench), [5]);
 }
+
+#[test]
+fn the_fastest_path_takes_what_a_slow_one_should_have_had_acknowledged() {
+    let mut bench = Bench::opened(2);
+    let (sent, left_at) = (bench.push(1, 4), bench.now);
+    bench.pass(300);
+    let taken = relieve(&mut bench);
+    assert!(taken.is_empty(), "{taken:?}");
+    let patience = bench.path(1).patience(Duration::ZERO);
+    assert!(patience > Duration::from_millis(400), "{patience:?}");
+    assert_eq!(bench.sender.loss_deadline(&bench.paths), Some(left_at + patience));
+    bench.now = left_at + patience + Duration::from_millis(1);
+    assert_eq!(relieve(&mut bench), sent);
+    assert_eq!(bench.sender.tail.relief, None);
+}
