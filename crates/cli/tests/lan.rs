@@ -148,9 +148,18 @@ fn by_uplink(status: &Value) -> [u64; 2] {
     })
 }
 
-fn is_carried_and_left_as_it_was(network: &Network) {
+/// `how`: how the rules lead connections to the gateway, as the status and the log say.
+fn is_carried_and_left_as_it_was(network: &Network, how: &str) {
     let before = network.rules();
     let gateway = network.gateway(&[]);
+    let allow = network.status()["allow"].to_string();
+    let log = std::fs::read_to_string(network.site.dir.join("gateway.log")).unwrap();
+    let first = network.interfaces.split(',').next().unwrap();
+    let words = format!("the network at {first} ({how}");
+    assert!(allow.contains(&words) && log.contains(&words), "{words}: {allow}\n{log}");
+    let rules = network.rules();
+    assert_eq!(rules.contains("redirect to"), how != "TPROXY", "{rules}");
+    assert_eq!(rules.contains("tproxy to"), how == "TPROXY", "{rules}");
     for host in [0, 1] {
         network.downloads(host, &network.with_manypath());
         network.downloads(host, &plain());
@@ -191,14 +200,15 @@ fn is_carried_and_left_as_it_was(network: &Network) {
 #[test]
 fn hosts_at_interfaces_are_carried_and_the_router_is_left_as_it_was() {
     let network = Network::new(false);
-    is_carried_and_left_as_it_was(&network);
+    is_carried_and_left_as_it_was(&network, "TPROXY");
 }
 
 #[test]
 fn hosts_at_a_bridge_whose_packets_are_filtered_are_carried_too() {
     let network = Network::new(true);
-    sh(&network.site, Host::Left, "echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables || true");
-    is_carried_and_left_as_it_was(&network);
+    // A switch of the bridge itself, which is there without the module that has one for all bridges.
+    sh(&network.site, Host::Left, "ip link set br0 type bridge nf_call_iptables 1");
+    is_carried_and_left_as_it_was(&network, "redirection: packets of the bridge are filtered");
 }
 
 #[test]

@@ -53,7 +53,8 @@ const TALK_TIME: Duration = Duration::from_secs(10);
 pub struct Doors {
     /// Sockets that listen for SOCKS5 and HTTP CONNECT.
     pub proxies: Vec<std::net::TcpListener>,
-    /// Transparent sockets to which the kernel leads connections of a network to other hosts, by interface.
+    /// Transparent sockets to which the kernel leads connections of a network to other hosts, by interface, in words for
+    /// people.
     pub lans: Vec<(String, std::net::TcpListener)>,
     /// The networks whose hosts may use the proxies, besides this host; all of them when empty.
     pub clients: Vec<Network>,

@@ -1,9 +1,10 @@
 //! Doors: clients that say where they want to go, and are carried as programs are.
 
 use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, pattern, service, unused_port};
+use manypath_control::status::StackStatus;
 use manypath_daemon::{Doors, StackConfig, Users};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// A stack with a proxy, and where that is.
@@ -19,11 +20,22 @@ fn proxy_for(
     users: Option<Users>,
     max_clients: usize,
 ) -> Proxy {
+    let config = network.client_config();
+    proxy_with(network, config, clients, users, max_clients)
+}
+
+fn proxy_with(
+    network: Network,
+    config: StackConfig,
+    clients: &[&str],
+    users: Option<Users>,
+    max_clients: usize,
+) -> Proxy {
     let listener = TcpListener::bind((network.client()[0], 0)).unwrap();
     let at = listener.local_addr().unwrap();
     let clients = clients.iter().map(|text| text.parse().unwrap()).collect();
     let doors = Doors { proxies: vec![listener], lans: Vec::new(), clients, users, max_clients };
-    let config = StackConfig { doors: Some(doors), ..network.client_config() };
+    let config = StackConfig { doors: Some(doors), ..config };
     let (stack, status) = Host::with_launcher(config);
     Proxy { at, stack, status }
 }
@@ -221,15 +233,26 @@ fn clients_that_say_nothing_or_too_much_or_are_too_many_are_let_go() {
 #[test]
 fn a_client_that_goes_while_its_connection_is_made_leaves_nothing() {
     let network = Network::new();
-    // Nobody answers there: the INIT is dropped, and the connect waits in the accept queue of no program.
-    let proxy = proxy(network);
+    // It reads nothing, so that the connect waits for an answer to its INIT.
+    let peer = network.server()[0];
+    let _silent = UdpSocket::bind((peer, manypath_daemon::DEFAULT_UDP_PORT)).unwrap();
+    let patient = StackConfig {
+        fallback_timeout: manypath_engine::Duration::from_secs(60),
+        ..network.client_config()
+    };
+    let proxy = proxy_with(network, patient, &[], None, 100);
     let mut client = proxy.client();
-    client.write_all(b"\x05\x01\x00\x05\x01\x00\x01\xc0\x00\x02\x07\x00\x50").unwrap();
-    proxy.status.wait_for("the client", |status| counter(status, "stack_door_clients") == 1);
+    let IpAddr::V4(ip) = peer else { panic!("IPv4") };
+    let request = [&b"\x05\x01\x00\x05\x01\x00\x01"[..], &ip.octets(), &[31, 144]].concat();
+    client.write_all(&request).unwrap();
+    let flows = |status: &StackStatus| -> usize {
+        status.associations.iter().map(|association| association.flows.len()).sum()
+    };
+    proxy.status.wait_for("a flow", |status| flows(status) == 1);
     drop(client);
-    proxy.status.wait_for("no flow", |status| {
-        status.associations.iter().all(|association| association.flows.is_empty())
-    });
+    proxy.status.wait_for("no flow", |status| flows(status) == 0);
+    let status = proxy.status.status();
+    assert_eq!(counter(&status, "stack_opens_cancelled"), 1);
 }
 
 #[test]

@@ -44,12 +44,16 @@ pub(super) fn run(args: &GatewayArgs) -> Result<u8, Failure> {
     let max_clients = args.max_clients.unwrap_or(MAX_CLIENTS);
     let max_clients = usize::try_from(max_clients).unwrap_or(usize::MAX);
     let doors = Doors { proxies, lans, clients: args.clients.clone(), users, max_clients };
-    let config = config(args, doors)?;
+    let mut config = config(args, doors)?;
     // Its rules lead connections to sockets that listen already.
     let rules = match args.lan.is_empty() {
         true => None,
         false => Some(Lan::start(&args.lan, &args.clients, port).map_err(lan_failure)?),
     };
+    let lans = config.doors.iter_mut().flat_map(|doors| &mut doors.lans);
+    for ((name, _), lan) in lans.zip(rules.iter().cycle()) {
+        *name = format!("{name} ({})", lan.how);
+    }
     let ended = stack::run(vec![config], stack::log_to(args.stack.log.as_deref()), "--port");
     drop(rules);
     ended

@@ -57,6 +57,8 @@ impl fmt::Display for Error {
 pub(super) struct Lan {
     process: Child,
     line: Option<ChildStdin>,
+    /// How connections are led to the door, for people.
+    pub(super) how: String,
 }
 
 impl Lan {
@@ -82,8 +84,9 @@ impl Lan {
         if let Some(said) = said {
             BufReader::new(said).read_line(&mut words).map_err(Error::Io)?;
         }
-        let lan = Self { process, line };
-        match words.trim_end().split_once(' ').unwrap_or((words.trim_end(), "")) {
+        let (word, rest) = words.trim_end().split_once(' ').unwrap_or((words.trim_end(), ""));
+        let lan = Self { process, line, how: rest.to_owned() };
+        match (word, rest) {
             ("READY", _) => Ok(lan),
             ("BUSY", _) => Err(Error::Busy),
             ("NOTOOL", "nft") => Err(Error::NoTool("nft")),
@@ -108,10 +111,10 @@ pub(crate) fn lan_rules(args: &LanRulesArgs) -> Result<u8, Failure> {
     let _signals = Signals::watch().map_err(|error| Failure::new(error.to_string()))?;
     let place = lock().and_then(|place| {
         clear()?;
-        make(args).inspect_err(|_| drop(clear())).map(|()| place)
+        make(args).inspect_err(|_| drop(clear())).map(|how| (place, how))
     });
     say(&match &place {
-        Ok(_) => "READY".to_owned(),
+        Ok((_, how)) => format!("READY {how}"),
         Err(Error::Busy) => "BUSY".to_owned(),
         Err(Error::NoTool(tool)) => format!("NOTOOL {tool}"),
         Err(Error::Refused(_) | Error::Io(_)) => {
@@ -127,15 +130,15 @@ pub(crate) fn lan_rules(args: &LanRulesArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn make(args: &LanRulesArgs) -> Result<(), Error> {
+/// Makes the rules; returns how they lead connections to the door, for people.
+fn make(args: &LanRulesArgs) -> Result<&'static str, Error> {
     let rules = |how| nft(&script(&args.lan, &args.clients, args.port, how));
     if args.lan.iter().any(|name| is_filtered_bridge(name)) {
-        return rules(How::Redirect);
+        return rules(How::Redirect).map(|()| "redirection: packets of the bridge are filtered");
     }
     match rules(How::Tproxy) {
-        Ok(()) => route(),
-        // The kernel may lack it.
-        Err(_) => rules(How::Redirect),
+        Ok(()) => route().map(|()| "TPROXY"),
+        Err(_) => rules(How::Redirect).map(|()| "redirection: the kernel refuses TPROXY"),
     }
 }
 
