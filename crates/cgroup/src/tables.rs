@@ -147,7 +147,7 @@ impl Tables {
     fn set_options(&mut self, table: &Table) -> io::Result<()> {
         let list = table.list(Chain::Remote, Policy::Enable).map(|(_, rule)| rule);
         let list: Vec<&Rule> = list.filter(|rule| rule.protocol == Protocol::Tcp).collect();
-        let is_only = |rule: &&Rule| rule.options.is_sctp_only();
+        let is_only = |rule: &&Rule| rule.options.may_need_sctp();
         let count = list.iter().rposition(is_only).map_or(0, |last| last + 1).min(MAX_RULES);
         for (number, one) in (0_u32..).zip(list.iter().take(count)) {
             let option = [rule(one), layout::bytes([u32::from(is_only(one))])].concat();

@@ -27,6 +27,7 @@ mod live;
 mod logs;
 mod machines;
 mod native;
+mod path_rules;
 mod paths;
 mod peers;
 mod preload;

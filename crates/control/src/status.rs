@@ -224,6 +224,9 @@ pub struct AssociationStatus {
     /// The parameters with which this side began it.
     #[serde(default)]
     pub profile: Option<String>,
+    /// Which uplinks it may use, in words of a rule, if not all.
+    #[serde(default)]
+    pub path_limits: Option<String>,
     /// State as RFC 9260 section 4 names it, in lower case with hyphens.
     pub state: String,
     /// Milliseconds since it was begun.

@@ -4,9 +4,10 @@ use crate::attempt::AttemptId;
 use crate::base::{Doubt, Quiet};
 use crate::base::{MAX_FLOWS, Streams};
 use crate::datagrams::DatagramId;
+use crate::parameters::Manner;
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, Instant, Outgoing, Profile};
+use manypath_engine::{AssociationId, Instant, Outgoing};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, FlowState, Flows};
 use manypath_rules::Encrypt;
 use manypath_window::Budget;
@@ -50,7 +51,7 @@ pub(crate) enum Setup {
 #[derive(Debug)]
 pub(crate) struct Association {
     /// The profile with which this side began it; none if the peer began it.
-    pub(crate) begun_with: Option<Profile>,
+    pub(crate) begun_with: Option<Manner>,
     /// Who was asked, if this side began it.
     pub(crate) acceptor: Acceptor,
     /// Whether this side has offered or demanded to encrypt it.
@@ -85,7 +86,7 @@ pub(crate) struct Association {
 impl Association {
     /// One that carries many, whose windows take their memory from `memory`.
     pub(crate) fn new(
-        begun_with: Option<Profile>,
+        begun_with: Option<Manner>,
         setup: Setup,
         begun: Instant,
         streams: u16,
@@ -99,7 +100,7 @@ impl Association {
 
     /// One that carries a single connection in the direct form.
     pub(crate) fn direct(
-        begun_with: Option<Profile>,
+        begun_with: Option<Manner>,
         setup: Setup,
         begun: Instant,
         flow: DirectFlow,
@@ -109,7 +110,7 @@ impl Association {
 
     fn carrying(
         mux: Flows,
-        begun_with: Option<Profile>,
+        begun_with: Option<Manner>,
         setup: Setup,
         begun: Instant,
         streams: u16,

@@ -3,7 +3,7 @@
 use crate::base::MAX_STREAMS;
 use crate::config::{Encapsulation, StackConfig};
 use manypath_engine::{Config, Duration, KeyManagement, KeyRoles, Profile};
-use manypath_rules::{Encrypt, Options};
+use manypath_rules::{Encrypt, Options, PathLimits};
 
 /// As many connections can be open towards one peer before streams are added.
 const FLOW_STREAMS: u16 = 1024;
@@ -85,13 +85,22 @@ pub(crate) fn initial_rto(config: &StackConfig) -> Duration {
     (config.limits.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))
 }
 
-/// The profile that a rule asks for, or the stack's.
-pub(crate) fn profile(config: &StackConfig, options: &Options) -> Profile {
-    match options.profile {
+/// How the association of a connection sends: connections that differ in it use different associations.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Manner {
+    pub(crate) profile: Profile,
+    /// Which uplinks it may use.
+    pub(crate) limits: PathLimits,
+}
+
+/// What a rule asks for, or the stack's.
+pub(crate) fn manner(config: &StackConfig, options: &Options) -> Manner {
+    let profile = match options.profile {
         Some(manypath_rules::Profile::Production) => Profile::Production,
         Some(manypath_rules::Profile::Dynamic) => Profile::Dynamic,
         None => config.profile,
-    }
+    };
+    Manner { profile, limits: options.path_limits() }
 }
 
 /// The parameters of an association that is not as the stack has them.
@@ -156,7 +165,7 @@ mod tests {
         let config = StackConfig::default();
         let known = manypath_rules::Profile::ALL.map(|profile| {
             let options = Options { profile: Some(profile), ..Options::default() };
-            assert_eq!(super::profile(&config, &options).name(), profile.name());
+            assert_eq!(manner(&config, &options).profile.name(), profile.name());
             profile.name()
         });
         assert_eq!(known, Profile::LIVE.map(Profile::name));

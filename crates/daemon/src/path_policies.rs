@@ -5,9 +5,12 @@ use crate::core::Core;
 use crate::log;
 use crate::timers::Timer;
 use manypath_control::counted;
-use manypath_engine::{Duration, Instant, PathPolicy, PathRole, PathRule};
-use manypath_rules::FileError;
+use manypath_engine::{
+    AssociationId, Duration, Instant, PathPolicy, PathRole, PathRule, PathStatus,
+};
 use manypath_rules::paths::{Budget, PathEntry, PathWish, PathsFile, Role};
+use manypath_rules::{FileError, Options, PathLimits};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tracing::info;
 
@@ -25,6 +28,8 @@ pub(crate) struct PathPolicies {
     minute: u16,
     /// When to look at the clock again; a timer that comes sooner has been overtaken.
     next_look: Instant,
+    /// Associations that may use some uplinks alone.
+    limited: BTreeMap<AssociationId, PathLimits>,
 }
 
 impl PathPolicies {
@@ -66,6 +71,55 @@ impl PathPolicies {
         used_up.chain(rules).collect()
     }
 
+    /// The association may use some uplinks alone.
+    pub(crate) fn limit(&mut self, id: AssociationId, limits: PathLimits) {
+        if !limits.is_none() {
+            self.limited.insert(id, limits);
+        }
+    }
+
+    /// It has ended.
+    pub(crate) fn forget(&mut self, id: AssociationId) {
+        self.limited.remove(&id);
+    }
+
+    /// Which uplinks the association may use, if that is not all.
+    pub(crate) fn limits_of(&self, id: AssociationId) -> Option<PathLimits> {
+        self.limited.get(&id).copied()
+    }
+
+    /// Whether the bytes of an interface count, whatever its policy is at this hour.
+    fn has_budget(&self, interface: &str) -> bool {
+        let of = |entry: &PathEntry| entry.selector.device.as_deref() == Some(interface);
+        self.entries.iter().any(|entry| of(entry) && entry.wish.budget.is_some())
+    }
+
+    /// What an association with these limits wants of its paths where `rules` hold for all: each address of this host
+    /// has its rules, because whether a path is metered may depend on the peer's address.
+    fn limited(
+        &self,
+        rules: &[PathRule],
+        locals: &[(IpAddr, String)],
+        limits: PathLimits,
+    ) -> Vec<PathRule> {
+        let mut all = Vec::new();
+        for (addr, name) in locals {
+            let has_budget = self.has_budget(name);
+            let fitting = rules.iter().filter(|rule| rule.local.is_none_or(|it| it == *addr));
+            let usual = PathRule { local: None, remote: None, policy: PathPolicy::default() };
+            all.extend(fitting.chain([&usual]).map(|rule| {
+                let is_metered = has_budget || rule.policy.metered.is_some();
+                let is_allowed = limits.allow(name, *addr, is_metered);
+                let policy = limited_policy(rule.policy, is_allowed, limits);
+                PathRule { local: Some(*addr), policy, ..*rule }
+            }));
+        }
+        // Of an address that comes nothing is known yet.
+        let unknown = limited_policy(PathPolicy::default(), false, limits);
+        all.push(PathRule { local: None, remote: None, policy: unknown });
+        all
+    }
+
     /// Whether a line holds that did not, or the other way round, since the engine was told.
     fn is_outdated(&self, minute: u16) -> bool {
         let mut hours = self.entries.iter().filter_map(|entry| entry.wish.hours);
@@ -80,6 +134,18 @@ fn policy(wish: &PathWish) -> PathPolicy {
         Role::Disabled => PathRole::Disabled,
     };
     PathPolicy { role, cost: wish.cost, metered: wish.metered, primary: wish.primary }
+}
+
+/// What is wanted of a path in an association with these limits. An uplink that a rule names is not kept for when others
+/// fail.
+fn limited_policy(policy: PathPolicy, is_allowed: bool, limits: PathLimits) -> PathPolicy {
+    let role = match (is_allowed, policy.role) {
+        (true, PathRole::Backup) if limits.uplinks.is_some() => PathRole::Normal,
+        (true, role) => role,
+        (false, role) if limits.is_strict() => role.max(PathRole::Disabled),
+        (false, role) => role.max(PathRole::Backup),
+    };
+    PathPolicy { role, ..policy }
 }
 
 /// What holds for the paths of an interface that has used up its budget, whatever else is wanted of them.
@@ -128,20 +194,80 @@ impl Core {
                 self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
             locals.eq(policies.told.iter().map(|(addr, name)| (*addr, name.as_str())))
         };
-        if !policies.entries.is_empty() && !is_current() {
+        let speaks = !(policies.entries.is_empty() && policies.limited.is_empty());
+        if speaks && !is_current() {
             self.tell_path_policies();
         }
     }
 
     pub(crate) fn tell_path_policies(&mut self) {
         self.path_policies.minute = manypath_net::local_time().minute;
-        let locals =
-            self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
-        self.path_policies.told = locals.collect();
-        let rules = self.path_policies.rules(&self.path_policies.told, &self.budgets);
-        self.driver.endpoint_mut().set_path_policies(self.now, rules);
+        self.path_policies.told = self.local_interfaces();
+        let policies = &self.path_policies;
+        let rules = policies.rules(&policies.told, &self.budgets);
+        let endpoint = self.driver.endpoint_mut();
+        for (id, limits) in &policies.limited {
+            let own = policies.limited(&rules, &policies.told, *limits);
+            endpoint.set_own_path_policies(self.now, *id, own);
+        }
+        endpoint.set_path_policies(self.now, rules);
         let lines = self.path_policies.entries.len();
         info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
+    }
+
+    /// What an association with these limits wants of its paths.
+    pub(crate) fn limited_rules(&self, limits: PathLimits) -> Vec<PathRule> {
+        if limits.is_none() {
+            return Vec::new();
+        }
+        let locals = self.local_interfaces();
+        let rules = self.path_policies.rules(&locals, &self.budgets);
+        self.path_policies.limited(&rules, &locals, limits)
+    }
+
+    fn local_interfaces(&self) -> Vec<(IpAddr, String)> {
+        let open = self.locals.open.iter();
+        open.map(|one| (one.address.addr.ip(), one.interface.clone())).collect()
+    }
+
+    /// Forbids plain TCP and UDP to a connection that may use some uplinks alone, where the kernel would send it over
+    /// another one.
+    pub(crate) fn hold_to_uplinks(
+        &self,
+        options: &mut Options,
+        destination: IpAddr,
+        source: Option<IpAddr>,
+    ) {
+        let limits = options.path_limits();
+        if limits.is_strict() && !self.is_routed_within(limits, destination, source) {
+            options.sctp_only = Some(true);
+        }
+    }
+
+    fn is_routed_within(
+        &self,
+        limits: PathLimits,
+        destination: IpAddr,
+        source: Option<IpAddr>,
+    ) -> bool {
+        let source = source.filter(|source| !source.is_unspecified());
+        let route = manypath_net::route_to(destination, source, None);
+        let Some(local) = route.ok().and_then(|route| route.source.or(source)) else {
+            return false;
+        };
+        let rules = self.limited_rules(limits);
+        let own = rules.iter().filter(|rule| rule.local.is_none_or(|it| it == local));
+        let mut fitting = own.filter(|rule| rule.remote.is_none_or(|it| it == destination));
+        fitting.next().is_some_and(|rule| rule.policy.role != PathRole::Disabled)
+    }
+
+    /// Whether a rule keeps the association off the path.
+    pub(crate) fn is_kept_off(&self, id: AssociationId, path: &PathStatus) -> bool {
+        let Some(limits) = self.path_policies.limits_of(id) else { return false };
+        let local = path.addr.local.ip();
+        let interface = self.locals.interface(local);
+        let is_metered = path.policy.metered.is_some() || self.path_policies.has_budget(interface);
+        !limits.allow(interface, local, is_metered)
     }
 }
 
@@ -172,6 +298,29 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!((rules[0].policy.cost, rules[1].policy.metered), (3, Some(1_000_000)));
         assert_eq!(rules[3].policy.role, PathRole::Backup);
+    }
+
+    #[test]
+    fn an_association_keeps_to_its_uplinks() {
+        let text =
+            "dev eth1 metered 8mbit\neth2 primary\ndev eth0 backup\ndev eth3 budget 1GB/day\n";
+        let text = text.replace("eth2 ", "10.2.0.1 ");
+        let entries = PathsDocument::parse(&text).entries().unwrap();
+        let policies = PathPolicies { entries, ..PathPolicies::default() };
+        let ip = |number: u8| IpAddr::from([10, number, 0, 1]);
+        let locals: Vec<_> = (0..4).map(|number| (ip(number), format!("eth{number}"))).collect();
+        let rules = policies.rules(&locals, &Budgets::default());
+        let roles = |words: &str| -> Vec<&'static str> {
+            let rule: manypath_rules::Rule = format!("remote enable {words}").parse().unwrap();
+            let own = policies.limited(&rules, &locals, rule.options.path_limits());
+            let first = |local| own.iter().find(|rule| rule.local.is_none_or(|it| it == local));
+            (0..5).map(|number| first(ip(number)).unwrap().policy.role.name()).collect()
+        };
+        let [on, kept, off] = ["normal", "backup", "disabled"];
+        assert_eq!(roles("never-metered=on"), [kept, off, on, off, off]);
+        assert_eq!(roles("path=eth0"), [on, off, off, off, off]);
+        assert_eq!(roles("path=eth0 path-down=any"), [on, kept, kept, kept, kept]);
+        assert_eq!(roles("path=eth1,10.2.0.1 never-metered=on"), [off, off, on, off, off]);
     }
 
     #[test]

@@ -14,10 +14,11 @@ use crate::config::{Encapsulation, FIRST_FREE_PORT, StackConfig};
 use crate::core::Core;
 use crate::locals::{Local, Locals};
 use crate::log;
+use crate::parameters::Manner;
 use crate::proven::is_living;
 use crate::token::Source;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, Instant, LocalAddress, Profile};
+use manypath_engine::{AssociationId, Instant, LocalAddress};
 use manypath_net::{Driver, LocalBinding, UdpHolder, UdpPort};
 use manypath_rules::{Encrypt, Options};
 use mio::{Registry, Token};
@@ -52,7 +53,7 @@ impl Acceptor {
 pub(crate) struct PeerKey {
     /// Address of the peer.
     pub(crate) addr: IpAddr,
-    pub(crate) profile: Profile,
+    pub(crate) manner: Manner,
     pub(crate) acceptor: Acceptor,
     pub(crate) encrypt: Encrypt,
     /// The isolated network into which the connections are routed.

@@ -74,7 +74,13 @@ impl Stack {
             form: if association.mux.is_direct() { Form::Direct } else { Form::Mux }
                 .name()
                 .to_owned(),
-            profile: association.begun_with.map(|profile| profile.name().to_owned()),
+            profile: association.begun_with.map(|manner| manner.profile.name().to_owned()),
+            path_limits: self
+                .base
+                .core
+                .path_policies
+                .limits_of(id)
+                .map(|limits| limits.to_string()),
             state: state_name(status.state).to_owned(),
             age_ms: self.base.core.age(association.begun),
             unsent_bytes: status.unsent as u64,
@@ -82,7 +88,7 @@ impl Stack {
             peer_rwnd_bytes: status.peer_rwnd.into(),
             receive_queued_bytes: status.receive_queued as u64,
             encryption: self.base.keys.status(self.base.core.driver.endpoint(), id),
-            paths: status.paths.iter().map(|path| path_status(&self.base.core, path)).collect(),
+            paths: status.paths.iter().map(|path| path_status(&self.base.core, id, path)).collect(),
             flows: self.flow_statuses(association),
             datagrams: self.datagrams.statuses(association),
         })
@@ -175,12 +181,17 @@ fn local_statuses(core: &Core) -> Vec<LocalStatus> {
         .collect()
 }
 
-fn path_status(core: &Core, path: &engine::PathStatus) -> PathStatus {
+fn path_status(core: &Core, id: AssociationId, path: &engine::PathStatus) -> PathStatus {
     let interface = core.locals.interface(path.addr.local.ip());
     let used_up = core.budgets.used_up(interface).is_some();
     let idle = path.idle.map(|reason| {
         let restrained = matches!(reason, IdleReason::Metered | IdleReason::Disabled);
-        if used_up && restrained { control::IdleReason::Budget } else { idle_reason(reason) }
+        let kept = matches!(reason, IdleReason::Disabled | IdleReason::Backup);
+        match () {
+            () if kept && core.is_kept_off(id, path) => control::IdleReason::Rule,
+            () if used_up && restrained => control::IdleReason::Budget,
+            () => idle_reason(reason),
+        }
     });
     PathStatus {
         id: path.id.0,

@@ -31,6 +31,7 @@ mod error;
 mod explain;
 mod file;
 mod findings;
+mod interned;
 mod kept_file;
 mod location;
 mod network;
@@ -42,6 +43,7 @@ mod rule;
 mod shimrules;
 mod source;
 mod table;
+mod uplinks;
 mod via;
 
 pub use config::{
@@ -62,4 +64,5 @@ pub use rule::{Chain, Policy, Protocol, Rule};
 pub use shimrules::{Command as ShimrulesCommand, USAGE as SHIMRULES_USAGE};
 pub use source::{Client, Identity, Source};
 pub use table::{Decider, Decision, Place, Query, Table};
+pub use uplinks::{PathDown, PathLimits, Uplinks};
 pub use via::{RelayHost, Via};

@@ -2,6 +2,7 @@
 
 use crate::error::RuleError;
 use crate::paths::{rate_text, read_rate};
+use crate::uplinks::{PathDown, PathLimits, Uplinks};
 use crate::via::Via;
 use serde::Serialize;
 use std::fmt;
@@ -37,6 +38,12 @@ pub struct Options {
     pub encrypt: Option<Encrypt>,
     /// By which relays it goes.
     pub via: Option<Via>,
+    /// Which uplinks it uses.
+    pub path: Option<Uplinks>,
+    /// What it does while none of these works.
+    pub path_down: Option<PathDown>,
+    /// Whether it uses no uplink that is metered.
+    pub never_metered: Option<bool>,
     /// How many connections a peer may have at a time.
     pub connections: Option<u32>,
     /// Bytes per second that a peer's connections may move together, in both directions.
@@ -102,7 +109,8 @@ pub enum Profile {
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
     redundant=on|off, step-aside=auto|never, unproven=on|off, encrypt=off|opportunistic|require, \
-    via=HOST[:PORT],...|off, connections=N, rate=RATE";
+    via=HOST[:PORT],...|off, path=NAME[,NAME], path-down=wait|any, never-metered=on|off, \
+    connections=N, rate=RATE";
 const MAX_WEIGHT: u16 = 1000;
 /// As many as an association can carry.
 const MAX_CONNECTIONS: u32 = 16_384;
@@ -177,6 +185,23 @@ impl Options {
         self.sctp_only == Some(true) || self.encrypt == Some(Encrypt::Require)
     }
 
+    /// Which uplinks a connection may use.
+    #[must_use]
+    pub fn path_limits(&self) -> PathLimits {
+        let never_metered = self.never_metered == Some(true);
+        PathLimits {
+            uplinks: self.path,
+            never_metered,
+            when_down: self.path_down.unwrap_or_default(),
+        }
+    }
+
+    /// Whether plain TCP may only be used by leave of a stack, which knows the uplink that it would take.
+    #[must_use]
+    pub fn may_need_sctp(&self) -> bool {
+        self.is_sctp_only() || self.path_limits().is_strict()
+    }
+
     /// Whether nothing is said.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -202,6 +227,9 @@ impl Options {
             "unproven" => self.unproven.replace(switch(key, value)?).is_some(),
             "encrypt" => self.encrypt.replace(encrypt(value)?).is_some(),
             "via" => self.via.replace(value.parse()?).is_some(),
+            "path" => self.path.replace(value.parse()?).is_some(),
+            "path-down" => self.path_down.replace(path_down(value)?).is_some(),
+            "never-metered" => self.never_metered.replace(switch(key, value)?).is_some(),
             "connections" => self.connections.replace(connections(value)?).is_some(),
             "rate" => self.rate.replace(rate(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
@@ -229,6 +257,9 @@ impl Options {
             ("unproven", self.unproven.map(switch)),
             ("encrypt", self.encrypt.map(|encrypt| encrypt.name().to_owned())),
             ("via", self.via.map(|via| via.to_string())),
+            ("path", self.path.map(|path| path.to_string())),
+            ("path-down", self.path_down.map(|down| down.name().to_owned())),
+            ("never-metered", self.never_metered.map(switch)),
             ("connections", self.connections.map(|most| most.to_string())),
             ("rate", self.rate.map(rate_text)),
         ];
@@ -274,6 +305,11 @@ fn encrypt(value: &str) -> Result<Encrypt, RuleError> {
     let known = Encrypt::ALL.into_iter().find(|encrypt| encrypt.name() == value);
     let allowed = "off, opportunistic or require";
     known.ok_or_else(|| RuleError::unknown("value of encrypt", value, allowed))
+}
+
+fn path_down(value: &str) -> Result<PathDown, RuleError> {
+    let known = PathDown::ALL.into_iter().find(|down| down.name() == value);
+    known.ok_or_else(|| RuleError::unknown("value of path-down", value, "wait or any"))
 }
 
 fn connections(value: &str) -> Result<u32, RuleError> {

@@ -10,6 +10,7 @@ use crate::options::{Encrypt, Form, Options, StepAside};
 use crate::ports::Ports;
 use crate::rule::{Chain, Policy, Protocol, Rule};
 use crate::source::Source;
+use crate::uplinks::PathDown;
 use std::str::FromStr;
 
 /// What may follow chain and policy.
@@ -134,6 +135,7 @@ impl Rule {
         check_step_aside(self.chain, options)?;
         check_encrypt(self.chain, options)?;
         check_via(self.chain, options)?;
+        check_paths(self.chain, options)?;
         if options.form == Some(Form::Direct) && options.weight.is_some() {
             return Err(RuleError::new(
                 "weight is for connections that share an association: form=direct has one for each",
@@ -219,16 +221,45 @@ fn check_via(chain: Chain, options: &Options) -> Result<(), RuleError> {
     Err(RuleError::new(why))
 }
 
+/// Whoever connects chooses the uplinks.
+fn check_paths(chain: Chain, options: &Options) -> Result<(), RuleError> {
+    let Options { path, path_down, never_metered, form, step_aside, .. } = *options;
+    if (path, path_down, never_metered) == (None, None, None) {
+        return Ok(());
+    }
+    let limits = options.path_limits();
+    let why = match () {
+        () if chain == Chain::Local => {
+            "path, path-down and never-metered are for connections made here: remote rules"
+        }
+        () if form == Some(Form::Direct) && !limits.is_none() => {
+            "native SCTP programs send over every path: form=direct goes with neither path nor never-metered"
+        }
+        () if step_aside == Some(StepAside::Auto) && !limits.is_none() => {
+            "plain TCP goes where the kernel sends it: step-aside=auto goes with neither path nor never-metered"
+        }
+        () if path.is_none() && path_down.is_some() => {
+            "path-down says what happens without the uplinks of path: write path=NAME, too"
+        }
+        () if limits.never_metered && path_down == Some(PathDown::Any) => {
+            "path-down=any would use metered uplinks: it does not go with never-metered=on"
+        }
+        () => return Ok(()),
+    };
+    Err(RuleError::new(why))
+}
+
 /// Most options are about connections.
 fn check_datagrams(options: &Options) -> Result<(), RuleError> {
     let Options { profile, lifetime, redundant, unproven, encrypt, via, .. } = *options;
-    let known =
-        Options { profile, lifetime, redundant, unproven, encrypt, via, ..Options::default() };
+    let Options { path, path_down, never_metered, .. } = *options;
+    let known = Options { profile, lifetime, redundant, unproven, encrypt, ..Options::default() };
+    let known = Options { via, path, path_down, never_metered, ..known };
     if *options == known {
         return Ok(());
     }
     Err(RuleError::new(format!(
-        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off, encrypt=WHEN and via=RELAYS, not all of{options}"
+        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off, encrypt=WHEN, via=RELAYS, path=NAME, path-down=WHEN and never-metered=on|off, not all of{options}"
     )))
 }
 

@@ -148,7 +148,7 @@ impl Table {
     pub fn is_sctp_only(&self, destination: SocketAddr) -> bool {
         let query = Query::remote(Protocol::Tcp, destination);
         let options = self.decide(query).options;
-        options.is_some_and(|(options, _)| options.is_sctp_only())
+        options.is_some_and(|(options, _)| options.may_need_sctp())
     }
 
     /// What becomes of a peer's wish to reach a listener of a program under `manypath run`: who

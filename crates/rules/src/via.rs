@@ -1,6 +1,7 @@
 //! Relays by which connections go, as options and settings name them: `HOST[:PORT],...` or `off`.
 
 use crate::error::RuleError;
+use crate::interned::{Known, keep};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::net::IpAddr;
@@ -29,7 +30,7 @@ pub struct RelayHost<'a> {
     pub port: Option<u16>,
 }
 
-static KNOWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+static KNOWN: Known = Mutex::new(Vec::new());
 
 impl Via {
     /// Connections do not go by a relay.
@@ -80,13 +81,7 @@ impl FromStr for Via {
         if text.split(',').count() > MAX_RELAYS {
             return Err(RuleError::new(format!("{text}: more than {MAX_RELAYS} relays")));
         }
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = known.iter().copied().find(|kept| *kept == text).unwrap_or_else(|| {
-            let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-            known.push(kept);
-            kept
-        });
-        Ok(Self(kept))
+        Ok(Self(keep(&KNOWN, text)))
     }
 }
 

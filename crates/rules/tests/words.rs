@@ -100,6 +100,42 @@ fn a_rule_says_what_is_encrypted_and_what_must_be_never_falls_back() {
 }
 
 #[test]
+fn a_rule_says_which_uplinks_are_used_and_what_happens_without_them() {
+    for (words, strict) in [
+        ("remote enable host 192.0.2.1 path=eth0,wlan0", true),
+        ("remote enable udp port 53 path=10.0.0.2 path-down=wait", true),
+        ("remote enable path=eth0 path-down=any", false),
+        ("remote enable port 443 never-metered=on", true),
+        ("remote enable path=eth0 never-metered=off", true),
+        ("remote enable never-metered=off", false),
+    ] {
+        let rule = rule(words);
+        assert_eq!(rule.to_string(), words);
+        assert_eq!(rule.options.path_limits().is_strict(), strict, "{words}");
+        assert_eq!((rule.options.may_need_sctp(), rule.options.is_sctp_only()), (strict, false));
+    }
+    let limits = rule("remote enable path=eth0,10.0.0.9 never-metered=on").options.path_limits();
+    let allow = |interface: &str, addr: &str, metered| {
+        limits.allow(interface, addr.parse().unwrap(), metered)
+    };
+    assert!(allow("eth0", "10.0.0.2", false) && allow("wwan0", "10.0.0.9", false));
+    assert!(!allow("wwan0", "10.0.0.2", false) && !allow("eth0", "10.0.0.2", true));
+    for (words, why) in [
+        ("local enable path=eth0", "remote rules"),
+        ("remote enable path=eth/0", "an interface or an address"),
+        ("remote enable path=eth0,", "an interface or an address"),
+        ("remote enable path=eth0 path-down=never", "wait or any"),
+        ("remote enable path-down=any", "write path=NAME"),
+        ("remote enable path=eth0 path-down=any never-metered=on", "would use metered uplinks"),
+        ("remote enable form=direct never-metered=on", "send over every path"),
+        ("remote enable path=eth0 step-aside=auto", "where the kernel sends it"),
+        ("remote enable path=a,b,c,d,e,f,g,h,i", "more than 8"),
+    ] {
+        assert!(error(words).contains(why), "{words}: {}", error(words));
+    }
+}
+
+#[test]
 fn a_local_rule_says_which_peers_it_is_about_and_what_one_may_have() {
     let key = "SHA256:uNiVztksCsDhcc0u9e8BrwAAAAAAAAAAAAAAAAAAAAA";
     for words in [

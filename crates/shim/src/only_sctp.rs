@@ -41,7 +41,7 @@ impl OnlySctp {
     pub(crate) fn holds_somewhere(&mut self) -> bool {
         self.refresh();
         let mut enabled = self.table.list(Chain::Remote, Policy::Enable);
-        enabled.any(|(_, rule)| rule.options.sctp_only == Some(true))
+        enabled.any(|(_, rule)| rule.options.may_need_sctp())
     }
 
     /// Reads the file if it has changed. A wrong table is not taken, as by the stack.

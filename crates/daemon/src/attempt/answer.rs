@@ -210,7 +210,7 @@ impl Attempts {
         // An established association is judged by its own failure detection.
         let relay = attempt.by_relay.as_ref().and_then(ByRelay::current);
         let peer = relay.map_or(attempt.open.destination.ip(), |relay| relay.addr);
-        let acceptor = base.acceptor_of(association);
+        let (acceptor, limits) = (base.acceptor_of(association), attempt.options.path_limits());
         let established = base.is_established(association);
         let reason = match established {
             true => FallbackReason::Silent,
@@ -218,7 +218,8 @@ impl Attempts {
         };
         if base.is_direct(association) {
             self.note_direct_failure(base, id, association, reason);
-        } else if !established && protection::speaks_for_peer(base, association) {
+        } else if !established && limits.is_none() && protection::speaks_for_peer(base, association)
+        {
             self.peers.remember_peer(base.core.now, peer, acceptor, reason);
         }
         base.reset_flow(association, flow);

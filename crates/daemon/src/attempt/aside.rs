@@ -38,10 +38,10 @@ impl Attempts {
         options: &Options,
     ) -> bool {
         let (peer, acceptor) = (destination.ip(), base.core.acceptor_for(destination, options));
-        let profile = parameters::profile(&base.core.config, options);
+        let manner = parameters::manner(&base.core.config, options);
         let encrypt = base.core.encrypt_for(options);
         let realm = base.core.scopes.realm_towards(peer, None);
-        let key = PeerKey { addr: peer, profile, acceptor, encrypt, realm };
+        let key = PeerKey { addr: peer, manner, acceptor, encrypt, realm };
         let association = base.association_with(&key);
         match association.filter(|id| !base.core.awaits_init_ack(*id)) {
             Some(id) => {
@@ -189,7 +189,8 @@ impl Core {
 /// Whether a connection with these options is plain TCP where SCTP has nothing to gain.
 pub(super) fn may_step_aside(core: &Core, options: &Options) -> bool {
     let wanted = options.step_aside.unwrap_or(core.config.carrying.step_aside);
-    let can = !sctp_only(options) && options.form != Some(Form::Direct);
+    let is_free = !sctp_only(options) && options.path_limits().is_none();
+    let can = is_free && options.form != Some(Form::Direct);
     can && wanted == StepAside::Auto
 }
 

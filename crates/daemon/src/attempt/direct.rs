@@ -23,11 +23,17 @@ impl Attempts {
         let acceptor = base.core.acceptor_for(open.destination, &options);
         let known = self.peers.is_native(base.core.now, open.destination.ip(), acceptor);
         let required = options.encrypt == Some(Encrypt::Require);
-        if !known || required || base.is_direct(failed) || options.form == Some(Form::Mux) {
+        let limited = !options.path_limits().is_none();
+        if !known
+            || required
+            || limited
+            || base.is_direct(failed)
+            || options.form == Some(Form::Mux)
+        {
             return false;
         }
-        let profile = parameters::profile(&base.core.config, &options);
-        let Ok((association, flow)) = base.begin_direct(&open, profile, acceptor) else {
+        let manner = parameters::manner(&base.core.config, &options);
+        let Ok((association, flow)) = base.begin_direct(&open, manner.profile, acceptor) else {
             return false;
         };
         attempt.fallback = Some(reason);

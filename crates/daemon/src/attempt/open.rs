@@ -32,6 +32,8 @@ impl Attempts {
     pub(crate) fn on_open(&mut self, base: &mut Base, client: Client, open: Open) {
         let (policy, mut options) = base.core.rules.connect(open.destination);
         options.encrypt = Some(base.core.encrypt_demanded(client, &options));
+        let source = open.source.map(|source| source.ip());
+        base.core.hold_to_uplinks(&mut options, open.destination.ip(), source);
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
             (Policy::Enable, Some(relays)) => {
@@ -175,7 +177,7 @@ impl Attempts {
         options: &Options,
         by: Option<&ByRelay>,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
-        let profile = parameters::profile(&base.core.config, options);
+        let manner = parameters::manner(&base.core.config, options);
         let RelayAt { addr: peer, acceptor } =
             by.and_then(ByRelay::current).unwrap_or_else(|| RelayAt {
                 addr: open.destination.ip(),
@@ -186,15 +188,16 @@ impl Attempts {
                 && self.peers.is_native(base.core.now, peer, acceptor)
         };
         let encrypt = if by.is_some() { Encrypt::Require } else { base.core.encrypt_for(options) };
-        if options.form.map_or_else(is_native, |form| form == Form::Direct) {
+        let is_direct = || options.form.map_or_else(is_native, |form| form == Form::Direct);
+        if manner.limits.is_none() && is_direct() {
             if encrypt == Encrypt::Require {
                 return Err(FallbackReason::NotEncrypted);
             }
-            return base.begin_direct(open, profile, acceptor);
+            return base.begin_direct(open, manner.profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
         let at = SocketAddr::new(peer, open.destination.port());
-        let association = base.association_for(at, source, profile, acceptor, encrypt)?;
+        let association = base.association_for(at, source, manner, acceptor, encrypt)?;
         let flow = open_flow(base, association, open, by)?;
         Ok((association, flow))
     }
@@ -365,7 +368,8 @@ impl Core {
 /// say: they do not leave the host, or a rule wants them as they are.
 pub(crate) fn must_fail(options: &Options, reason: FallbackReason) -> bool {
     use FallbackReason as R;
-    let demanded = options.encrypt == Some(Encrypt::Require);
+    let demanded = options.encrypt == Some(Encrypt::Require)
+        || options.path_limits().is_strict() && sctp_only(options);
     let is_usual = matches!(reason, R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast);
     !is_usual && if reason == R::BoundAddress { demanded } else { sctp_only(options) }
 }

@@ -15,14 +15,14 @@ use crate::attempt::Open;
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
-use crate::parameters;
+use crate::parameters::{self, Manner};
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Profile};
 use manypath_flow::{
     ADAPTATION, DIRECT_ADAPTATION, DirectEnd, DirectFlow, DirectPeer, FlowId, Framing,
 };
-use manypath_rules::Encrypt;
+use manypath_rules::{Encrypt, PathLimits};
 use std::net::SocketAddr;
 use tracing::{debug, info, warn};
 
@@ -46,7 +46,12 @@ impl Base {
             endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
         let flow = flow.framed(self.core.framing());
-        let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
+        let association = Association::direct(
+            Some(Manner { profile, limits: PathLimits::default() }),
+            Setup::Connecting,
+            now,
+            flow,
+        );
         self.all.insert(id, association.asked(acceptor, Encrypt::Off));
         self.core.count("direct_associations_begun");
         debug!(target: log::ASSOCIATION, "association {} to {destination}: trying directly", id.0);

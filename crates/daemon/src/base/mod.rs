@@ -14,12 +14,12 @@ use crate::core::Core;
 use crate::datagrams::pump_datagrams;
 use crate::keys::Keys;
 use crate::log;
-use crate::parameters::{self, STREAMS};
+use crate::parameters::{self, Manner, STREAMS};
 use crate::peers::Peers;
 use crate::privileged::{Acceptor, PeerKey};
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, ConnectError, Profile, SendError};
+use manypath_engine::{AssociationId, ConnectError, SendError};
 use manypath_flow::{Fed, feed, unsent_limit};
 use manypath_rules::Encrypt;
 use manypath_window::Budget;
@@ -150,13 +150,13 @@ impl Base {
         &mut self,
         destination: SocketAddr,
         source: Option<IpAddr>,
-        profile: Profile,
+        manner: Manner,
         acceptor: Acceptor,
         encrypt: Encrypt,
     ) -> Result<AssociationId, FallbackReason> {
         let encrypt = protection::feasible(self, encrypt)?;
         let realm = self.core.scopes.realm_towards(destination.ip(), source);
-        let key = PeerKey { addr: destination.ip(), profile, acceptor, encrypt, realm };
+        let key = PeerKey { addr: destination.ip(), manner, acceptor, encrypt, realm };
         if let Some(id) = self.association_with(&key) {
             let kept = self.keys.note_use(id, key.addr);
             protection::note_kept(self, kept);
@@ -183,7 +183,7 @@ impl Base {
     pub(crate) fn adopt_peer_addresses(&mut self, peers: &mut Peers, id: AssociationId) {
         let Some(association) = self.all.get(&id) else { return };
         // A native program at an address says nothing of a manypath there.
-        let Some(profile) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
+        let Some(manner) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
             return;
         };
         if self.keys.holds(id) {
@@ -198,7 +198,7 @@ impl Base {
             if !near {
                 crate::attempt::forget_near(&mut self.core, peers, Some(addr));
             }
-            let key = PeerKey { addr, profile, acceptor, encrypt, realm };
+            let key = PeerKey { addr, manner, acceptor, encrypt, realm };
             let used = self.by_peer.get(&key).filter(|used| !protection::is_in_doubt(self, **used));
             if used.is_none() {
                 self.by_peer.insert(key, id);
@@ -232,6 +232,7 @@ impl Base {
             self.limit_added_streams();
         }
         self.retire(id);
+        self.core.path_policies.forget(id);
         self.dirty.remove(&id);
         self.waiting.remove(&id);
         self.unanswered.remove(&id);
@@ -246,7 +247,9 @@ impl Base {
         reason: FallbackReason,
         native: bool,
     ) {
-        let keys = self.by_peer.iter().filter(|(_, used)| **used == id);
+        // What does not answer over some uplinks may over others.
+        let tells = |key: &PeerKey| key.manner.limits.is_none();
+        let keys = self.by_peer.iter().filter(|(key, used)| **used == id && tells(key));
         let keys: Vec<_> = keys.map(|(key, _)| (key.addr, key.acceptor)).collect();
         for (peer, acceptor) in keys {
             match native {
@@ -353,7 +356,8 @@ impl Base {
 
 /// Begins the association for these connections.
 fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, FallbackReason> {
-    let PeerKey { addr, profile, acceptor, encrypt, realm } = key;
+    let PeerKey { addr, manner, acceptor, encrypt, realm } = key;
+    let Manner { profile, limits } = manner;
     let remote = base.core.udp_address(addr, acceptor)?;
     base.core.check_route(remote.ip())?;
     let (now, port) = (base.core.now, manypath_flow::SCTP_PORT);
@@ -361,14 +365,17 @@ fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, Fal
     let usual = (config.profile, base.core.encrypt_of_peers());
     let is_usual = own == usual && realm.is_none() && !base.keys.is_unkept();
     let own = base.core.within(realm, parameters::with(config, profile, encrypt))?;
+    let rules = base.core.limited_rules(limits);
     let endpoint = base.core.driver.endpoint_mut();
-    let connected = match is_usual {
-        true => endpoint.connect_from_free_port(now, remote, port),
-        false => endpoint.connect_with(now, remote, port, own),
+    let connected = match limits.is_none() {
+        false => endpoint.connect_within(now, remote, port, own, rules),
+        true if is_usual => endpoint.connect_from_free_port(now, remote, port),
+        true => endpoint.connect_with(now, remote, port, own),
     };
     let id = connected.map_err(unconnected)?;
+    base.core.path_policies.limit(id, limits);
     let association =
-        Association::new(Some(profile), Setup::Connecting, base.core.now, STREAMS, &base.memory);
+        Association::new(Some(manner), Setup::Connecting, base.core.now, STREAMS, &base.memory);
     base.all.insert(id, association.asked(acceptor, encrypt));
     base.by_peer.insert(key, id);
     if encrypt != Encrypt::Off {

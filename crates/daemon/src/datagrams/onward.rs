@@ -156,9 +156,9 @@ pub(super) fn association_with(
     source: IpAddr,
     options: &Options,
 ) -> Result<AssociationId, FallbackReason> {
-    let profile = parameters::profile(&base.core.config, options);
+    let manner = parameters::manner(&base.core.config, options);
     let at = SocketAddr::new(relay.addr, 0);
-    base.association_for(at, Some(source), profile, relay.acceptor, Encrypt::Require)
+    base.association_for(at, Some(source), manner, relay.acceptor, Encrypt::Require)
 }
 
 /// Whether the peer relays. Nothing is known before it has been asked.

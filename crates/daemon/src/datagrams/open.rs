@@ -38,6 +38,7 @@ impl Datagrams {
     ) {
         let (policy, mut options) = base.core.rules.datagrams(destination);
         options.encrypt = Some(base.core.encrypt_for(&options));
+        base.core.hold_to_uplinks(&mut options, destination.ip(), Some(source.ip()));
         let begun = match policy {
             Policy::Enable => self.begin(base, attempts, client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
@@ -174,6 +175,7 @@ impl Datagrams {
         }
         let (association, by) = (attempt.association, attempt.by);
         let peer = by.map_or(attempt.destination.ip(), |relay| relay.addr);
+        let limited = !attempt.options.path_limits().is_none();
         let until = base.core.now + PATIENCE_WITH_THE_LIVING;
         if attempt.received != u64::MAX
             && base.core.packets_received(association) > attempt.received
@@ -187,7 +189,9 @@ impl Datagrams {
         let (acceptor, mut reason) = (base.acceptor_of(association), FallbackReason::Silent);
         if !base.is_established(association) {
             reason = acceptor.reason(reason);
-            peers.remember_peer(base.core.now, peer, acceptor, reason);
+            if !limited {
+                peers.remember_peer(base.core.now, peer, acceptor, reason);
+            }
         } else if by.is_some() && super::onward::relays(base, association).is_none() {
             reason = FallbackReason::RelayUnknown;
         }
@@ -280,10 +284,10 @@ pub(super) fn association_to(
     source: SocketAddr,
     options: &Options,
 ) -> Result<AssociationId, FallbackReason> {
-    let profile = parameters::profile(&base.core.config, options);
+    let manner = parameters::manner(&base.core.config, options);
     let acceptor = base.core.acceptor_for(destination, options);
     let (encrypt, from) = (base.core.encrypt_for(options), Some(source.ip()));
-    base.association_for(destination, from, profile, acceptor, encrypt)
+    base.association_for(destination, from, manner, acceptor, encrypt)
 }
 
 pub(super) fn open_datagrams(

@@ -236,10 +236,8 @@ fn a_client_that_goes_while_its_connection_is_made_leaves_nothing() {
     // It reads nothing, so that the connect waits for an answer to its INIT.
     let peer = network.server()[0];
     let _silent = UdpSocket::bind((peer, manypath_daemon::DEFAULT_UDP_PORT)).unwrap();
-    let patient = StackConfig {
-        fallback_timeout: manypath_engine::Duration::from_secs(60),
-        ..network.client_config()
-    };
+    let mut patient = network.client_config();
+    patient.limits.fallback_timeout = manypath_engine::Duration::from_secs(60);
     let proxy = proxy_with(network, patient, &[], None, 100);
     let mut client = proxy.client();
     let IpAddr::V4(ip) = peer else { panic!("IPv4") };

@@ -206,7 +206,7 @@ impl Endpoint {
         remote: SocketAddr,
         port: u16,
     ) -> Result<AssociationId, ConnectError> {
-        self.begin(now, remote, (self.config.port, port), None)
+        self.begin(now, remote, (self.config.port, port), None, None)
     }
 
     /// A packet (without IP and UDP headers) has arrived. Its ECN bits are not known.

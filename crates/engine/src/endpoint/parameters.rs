@@ -8,7 +8,7 @@ use super::index::AddressKey;
 use super::{AssociationId, ConnectError, Endpoint};
 use crate::association::{Association, Ports};
 use crate::config::Config;
-use crate::path::{pairing, scope};
+use crate::path::{PathRole, PathRule, pairing, scope};
 use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -39,7 +39,22 @@ impl Endpoint {
     ) -> Result<AssociationId, ConnectError> {
         let own = config.port;
         let config = self.own_parameters(config);
-        self.begin(now, remote, (own, port), Some(config))
+        self.begin(now, remote, (own, port), Some(config), None)
+    }
+
+    /// Starts an association as [`Self::connect_with`] does, with rules about its paths in place of the endpoint's
+    /// ([`Self::set_own_path_policies`]). Its handshake uses no path that they disable.
+    pub fn connect_within(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        port: u16,
+        config: Config,
+        rules: Vec<PathRule>,
+    ) -> Result<AssociationId, ConnectError> {
+        let own = config.port;
+        let config = self.own_parameters(config);
+        self.begin(now, remote, (own, port), Some(config), Some(rules))
     }
 
     /// Starts an association as [`Self::connect`] does, from a port of the dynamic range also where
@@ -52,7 +67,7 @@ impl Endpoint {
         remote: SocketAddr,
         port: u16,
     ) -> Result<AssociationId, ConnectError> {
-        self.begin(now, remote, (0, port), None)
+        self.begin(now, remote, (0, port), None, None)
     }
 
     /// Accepts associations at these ports too, with the parameters that stand beside them, and at no
@@ -106,6 +121,7 @@ impl Endpoint {
         remote: SocketAddr,
         (own, port): (u16, u16),
         parameters: Option<Arc<Config>>,
+        rules: Option<Vec<PathRule>>,
     ) -> Result<AssociationId, ConnectError> {
         if port == 0 {
             return Err(ConnectError::InvalidPort);
@@ -119,7 +135,11 @@ impl Endpoint {
         if config.local_addresses.is_empty() {
             allowed.retain(|local| scope::realm_of(&self.scopes, local.addr.ip()).is_none());
         }
-        let candidates = pairing::candidates(&allowed, remote, &self.policies);
+        let wanted = rules.as_ref().unwrap_or(&self.policies);
+        let mut candidates = pairing::candidates(&allowed, remote, wanted);
+        if let Some(own) = &rules {
+            candidates.retain(|it| PathRule::policy(own, it).role != PathRole::Disabled);
+        }
         if candidates.is_empty() {
             return Err(ConnectError::NoLocalAddress);
         }
@@ -129,6 +149,7 @@ impl Endpoint {
         let mut association = Association::connect(&mut cx, id, ports, tag, candidates)
             .ok_or(ConnectError::NoLocalAddress)?;
         association.parameters = parameters;
+        rules.into_iter().for_each(|own| association.paths.set_own_policies(own));
         self.registry.insert(id, association);
         self.settle(id);
         Ok(id)

@@ -105,6 +105,15 @@ impl Endpoint {
         }
     }
 
+    /// Says what is wanted of the paths of one association from now on, in place of what
+    /// [`Self::set_path_policies`] says for all.
+    pub fn set_own_path_policies(&mut self, now: Instant, id: AssociationId, rules: Vec<PathRule>) {
+        self.with(now, id, |it, cx| {
+            it.paths.set_own_policies(rules);
+            it.addressing().renew_policies(cx);
+        });
+    }
+
     /// Sends other streams on several paths from now on, in all associations that exist and that are to
     /// come with the endpoint's own parameters.
     pub fn set_redundancy(&mut self, now: Instant, redundancy: Redundancy) {

@@ -5,10 +5,13 @@ use super::policy::{CostCeiling, PathPolicy, PathRule, Rank, Regime};
 use super::{Notice, Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// What is known of the policies of all paths.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Regulation {
+    /// What holds in this association in place of what is wanted in all.
+    own: Option<Box<[PathRule]>>,
     /// Paths have come whose policies were not looked up yet.
     pub(super) is_stale: bool,
     /// Whether a path has a policy.
@@ -125,6 +128,12 @@ impl Paths {
         self.regulation.is_stale = true;
     }
 
+    /// From now on these rules hold in this association, and none of the endpoint's.
+    pub(crate) fn set_own_policies(&mut self, rules: Vec<PathRule>) {
+        self.regulation.own = Some(rules.into());
+        self.forget_policies();
+    }
+
     /// Looks up the policies of all paths, if paths have come since. Returns those whose policy is another
     /// one now.
     pub(crate) fn look_up_policies(&mut self, rules: &[PathRule]) -> PathSet {
@@ -132,11 +141,14 @@ impl Paths {
         if !core::mem::take(&mut self.regulation.is_stale) {
             return changed;
         }
+        let own = self.regulation.own.take();
         for path in self.iter_mut() {
-            if path.regime.set_policy(PathRule::policy(rules, &path.addr)) {
+            let policy = PathRule::policy(own.as_deref().unwrap_or(rules), &path.addr);
+            if path.regime.set_policy(policy) {
                 changed.insert(path.id);
             }
         }
+        self.regulation.own = own;
         self.note_regulation();
         changed
     }

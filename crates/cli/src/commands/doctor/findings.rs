@@ -125,6 +125,8 @@ pub(super) struct PathFinding {
     pub(super) gso: Gso,
     /// What the user wants of the path, and the words that name it in the file.
     pub(super) wish: Option<Wish>,
+    /// The rule that keeps the connections off the path.
+    pub(super) excluded_by: Option<Exclusion>,
     /// Bytes of the receive buffer that a socket gets here.
     pub(super) receive_buffer: usize,
     /// Why sockets cannot be bound to the interface.
@@ -224,6 +226,15 @@ pub(super) struct Wish {
     pub(super) words: String,
     /// The paths that are meant, in words.
     pub(super) selector: String,
+}
+
+/// A rule that lets connections use other paths alone.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Exclusion {
+    /// CHAIN POLICY N.
+    pub(super) place: String,
+    /// Which uplinks it lets them use, in its words.
+    pub(super) words: String,
 }
 
 /// What a running stack says of a path.

@@ -20,7 +20,9 @@ use std::path::PathBuf;
 /// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
 /// any user of the peer's host could answer for them), encrypt=off|opportunistic|require (remote:
 /// encrypt associations with the peer; require: refuse what would be plain; local: require alone),
-/// via=HOST[:PORT],...|off (remote: go by a relay), connections=N and rate=RATE (local: what one
+/// via=HOST[:PORT],...|off (remote: go by a relay), path=NAME[,NAME] (remote: use these uplinks
+/// alone), path-down=wait|any (what to do while none of them works), never-metered=on|off (remote:
+/// use no uplink that is metered), connections=N and rate=RATE (local: what one
 /// peer may have at a time, such as rate=5mbit), lifetime=TIME (udp: how long a datagram is worth
 /// sending, such as 200ms).
 ///
@@ -28,7 +30,7 @@ use std::path::PathBuf;
 /// Changes apply immediately.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules add local enable port 22 peer=alice\n  manypath rules explain connect 192.0.2.7:25"
+    after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules add local enable port 22 peer=alice\n  manypath rules add remote enable host 198.51.100.7 path=eth0\n  manypath rules explain connect 192.0.2.7:25"
 )]
 pub(crate) struct RulesArgs {
     /// Use this rules file.

@@ -32,6 +32,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
             it.packets_dropped
         );
     }
+    if let Some(limits) = &status.path_limits {
+        let _ = writeln!(out, "    uplinks by rule: {limits}");
+    }
     status.paths.iter().for_each(|p| path(out, p));
     status.flows.iter().for_each(|f| flow(out, f));
     status.datagrams.iter().for_each(|d| datagrams(out, d));

@@ -27,6 +27,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
     if status.encryption.is_some() {
         let _ = writeln!(out, "    {}", encryption(status));
     }
+    if let Some(limits) = &status.path_limits {
+        let _ = writeln!(out, "    uplinks by rule: {limits}");
+    }
     let width = status.paths.iter().map(|path| way(path).len()).max().unwrap_or(0);
     status.paths.iter().for_each(|one| path(out, one, width));
     status.flows.iter().take(MOST_CONNECTIONS).for_each(|one| flow(out, one));

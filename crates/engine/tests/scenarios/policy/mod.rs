@@ -3,6 +3,7 @@
 
 mod cost;
 mod metered;
+mod own;
 mod redundancy;
 mod roles;
 mod takeover;

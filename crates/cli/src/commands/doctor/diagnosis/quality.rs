@@ -11,9 +11,9 @@ const PROBED_S: f64 = 30.0;
 pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
     let mut causes = Vec::new();
     for path in &findings.paths {
-        let found =
-            [policy(path), peers_policy(path), mtu(path), ecn(path), nat(path), unbound(path)];
-        causes.extend(found.into_iter().flatten().map(|cause| cause.on(path)));
+        let wanted = [policy(path), exclusion(path), peers_policy(path)];
+        let found = [mtu(path), ecn(path), nat(path), unbound(path)];
+        causes.extend(wanted.into_iter().chain(found).flatten().map(|cause| cause.on(path)));
     }
     causes.extend(small_buffer(findings));
     causes
@@ -38,6 +38,13 @@ fn policy(path: &PathFinding) -> Option<Cause> {
             Some(Cause::new("path-restrained", Weight::Note, text).mend(command))
         }
     }
+}
+
+fn exclusion(path: &PathFinding) -> Option<Cause> {
+    let rule = path.excluded_by.as_ref()?;
+    let text = format!("a rule keeps these connections off the path: {}", rule.words);
+    let command = format!("manypath rules delete {}", rule.place);
+    Some(Cause::new("path-excluded", Weight::Note, text).mend(command))
 }
 
 fn peers_policy(path: &PathFinding) -> Option<Cause> {

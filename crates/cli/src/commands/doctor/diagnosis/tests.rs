@@ -27,6 +27,7 @@ fn path(number: u8) -> PathFinding {
         ecn: Ecn { peer: Some(true), passes: Some(true) },
         gso: Gso { kernel: true, passes: Some(true) },
         wish: None,
+        excluded_by: None,
         receive_buffer: 16 << 20,
         unbound: None,
         stacks: Vec::new(),

@@ -1,22 +1,36 @@
 //! What the user's files say about the peer and the paths: rules, settings, policies, and what is remembered.
 
-use super::super::findings::{FileFault, Findings, PathFinding, Remembered, RuleFinding, Wish};
+use super::super::findings::{
+    Exclusion, FileFault, Findings, PathFinding, Remembered, RuleFinding, Wish,
+};
 use manypath_control::runtime;
 use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_daemon::{PeerCache, SettingsError, SettingsFile};
 use manypath_rules::paths::{PathEntry, PathsFile};
-use manypath_rules::{Decider, FileError, Policy, Protocol, Query, RulesFile, Table};
+use manypath_rules::{
+    Decider, FileError, PathLimits, Place, Policy, Protocol, Query, RulesFile, Table,
+};
 use manypath_trust::IdentitySource;
 use std::net::SocketAddr;
 
 /// Reads them.
 pub(super) fn look(findings: &mut Findings) {
+    let mut limits = None;
     match RulesFile::usual().read() {
-        Ok(document) => findings.rule = rule(&document.table(), findings),
+        Ok(document) => {
+            let table = document.table();
+            findings.rule = rule(&table, findings);
+            limits = path_limits(&table, findings);
+        }
         Err(error) => findings.files.push(fault("rules", error)),
     }
     match PathsFile::usual().read() {
-        Ok(entries) => findings.paths.iter_mut().for_each(|it| it.wish = wish(&entries, it)),
+        Ok(entries) => {
+            for path in &mut findings.paths {
+                path.wish = wish(&entries, path);
+                path.excluded_by = limits.and_then(|limits| exclusion(limits, &entries, path));
+            }
+        }
         Err(error) => findings.files.push(fault("paths", error)),
     }
     if let Err(error) = SettingsFile::usual().read() {
@@ -70,6 +84,31 @@ fn rule(table: &Table, findings: &Findings) -> Option<RuleFinding> {
             RuleFinding { place: Some(place), rule: step.map(|step| step.rule.clone()) }
         }
     })
+}
+
+/// Which uplinks a rule lets connections to the peer use, and where it stands.
+fn path_limits(table: &Table, findings: &Findings) -> Option<(PathLimits, Place)> {
+    let address = SocketAddr::new(*findings.addresses.first()?, findings.port.unwrap_or(0));
+    let (options, place) = table.decide(Query::remote(Protocol::Tcp, address)).options?;
+    Some((options.path_limits(), place)).filter(|(limits, _)| !limits.is_none())
+}
+
+/// The rule, if it keeps connections off a path. Bytes count where a policy or a budget says so.
+fn exclusion(
+    (limits, place): (PathLimits, Place),
+    entries: &[PathEntry],
+    path: &PathFinding,
+) -> Option<Exclusion> {
+    let counts = |entry: &PathEntry| {
+        let selector = &entry.selector;
+        let fits = selector.fits_local(path.local, &path.interface);
+        let is_meant = fits && selector.fits_peer(path.remote.ip());
+        is_meant && (entry.wish.metered.is_some() || entry.wish.budget.is_some())
+    };
+    let is_metered = entries.iter().any(counts);
+    let place = format!("{} {} {}", place.chain, place.policy, place.number);
+    let words = limits.to_string();
+    (!limits.allow(&path.interface, path.local, is_metered)).then_some(Exclusion { place, words })
 }
 
 /// What is wanted of a path: lines about single peers hold before others, then the first that fits.

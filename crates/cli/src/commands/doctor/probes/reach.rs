@@ -203,6 +203,7 @@ fn path(asker: &Asker, pair: Pair, sockets: &[(usize, Uplink)], asks: &[Ask]) ->
             passes: passes(Form::Run).filter(|_| reached),
         },
         wish: None,
+        excluded_by: None,
         receive_buffer: asker.probes.receive_buffer(socket),
         unbound: asker.probes.device_error(socket).map(str::to_owned),
         stacks: Vec::new(),
