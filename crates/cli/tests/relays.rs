@@ -170,8 +170,8 @@ fn in_steps(
     let output = std::fs::File::create(site.dir.join("out")).unwrap();
     command.stdout(output.try_clone().unwrap()).stderr(output);
     let mut run = command.spawn().unwrap();
-    for number in 0..lines.len() {
-        wait_for(lines[number], || site.dir.join(format!("did{number}")).exists());
+    for (number, line) in lines.iter().enumerate() {
+        wait_for(line, || site.dir.join(format!("did{number}")).exists());
         between(site, number);
         std::fs::write(site.dir.join(format!("go{number}")), "").unwrap();
     }

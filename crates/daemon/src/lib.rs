@@ -53,6 +53,7 @@ mod services;
 mod settings;
 mod sharing;
 mod socket;
+pub mod speed;
 mod stack;
 mod status;
 mod suspension;

@@ -59,6 +59,11 @@ impl Rules {
         (if is_open { own } else { policy }, options)
     }
 
+    /// Whether a disable rule names the peer of a service.
+    pub(crate) fn excludes(&self, query: Query<'_>) -> bool {
+        self.table.excludes(query)
+    }
+
     /// Whether a rule wants to know who the peer of a service is.
     pub(crate) fn names_clients(&self) -> bool {
         self.table.names_clients()

@@ -292,7 +292,7 @@ pub(crate) fn policy(policy: engine::PathPolicy) -> control::PathPolicy {
     }
 }
 
-const fn idle_reason(reason: IdleReason) -> control::IdleReason {
+pub(crate) const fn idle_reason(reason: IdleReason) -> control::IdleReason {
     match reason {
         IdleReason::NoData => control::IdleReason::NoData,
         IdleReason::CongestionWindow => control::IdleReason::CongestionWindow,

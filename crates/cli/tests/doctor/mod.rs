@@ -11,4 +11,5 @@ mod firewalls;
 mod patient;
 mod peers;
 mod routes;
+mod speed;
 mod well;

@@ -125,6 +125,12 @@ impl Keys {
         self.all.get(&id)?.peer.map(|(key, _)| key)
     }
 
+    /// Whether its peer has a key that this host authorizes.
+    pub(crate) fn is_authorized(&self, id: AssociationId) -> bool {
+        let peer = self.all.get(&id).and_then(|one| one.peer);
+        peer.is_some_and(|(_, standing)| standing == Standing::Authorized)
+    }
+
     /// The name under which its peer is authorized, if it has one.
     pub(crate) fn name_of(&self, id: AssociationId) -> Option<&str> {
         self.trust.as_ref()?.authorized_name(&self.peer_of(id)?)

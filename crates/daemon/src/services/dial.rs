@@ -110,6 +110,12 @@ impl Services {
         if self.listeners.concern(destination) {
             return self.on_incoming_to_listener(base, relays, incoming);
         }
+        if destination.port() == crate::speed::PORT
+            && !base.core.config.process.listeners_only
+            && !base.is_direct(id)
+        {
+            return self.answer_speed(base, relays, incoming);
+        }
         let who = proven::client_of(base, id);
         let query = Query::local(Carried::Tcp, destination, Some(&who));
         let locals = base.core.reachable_locals(id, query);

@@ -4,6 +4,7 @@ mod dial;
 mod limits;
 mod listeners;
 mod onward;
+mod speed;
 mod translated;
 mod waiting;
 
@@ -39,6 +40,7 @@ pub(crate) struct Services {
     udp_receivers: crate::datagrams::KernelTable,
     /// Flows that lead beyond this host.
     pub(crate) onward: OnwardRoom,
+    speed: speed::SpeedRoom,
 }
 
 impl Services {

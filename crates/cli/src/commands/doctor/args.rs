@@ -1,6 +1,7 @@
 //! The command line of `manypath doctor`.
 
 use clap::Args;
+use std::path::PathBuf;
 
 /// Check this machine or the paths to a host, and show how to fix them.
 ///
@@ -15,7 +16,7 @@ use clap::Args;
 /// Exit status: 0 if all is well, 1 if something is wrong, 2 for wrong arguments.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath doctor\n  manypath doctor server.example\n  manypath doctor server.example:22\n  manypath doctor --nat server.example\n  manypath doctor server.example --json | jq -r '.causes[].command'"
+    after_help = "Example:\n  manypath doctor\n  manypath doctor server.example\n  manypath doctor server.example:22\n  manypath doctor --nat server.example\n  manypath doctor --speed server.example --svg speed.svg\n  manypath doctor server.example --json | jq -r '.causes[].command'"
 )]
 pub(crate) struct DoctorArgs {
     /// Peer, as HOST, HOST:PORT or [IPv6]:PORT; PORT is the TCP port of a service there.
@@ -27,6 +28,17 @@ pub(crate) struct DoctorArgs {
     /// Also measure how long NATs keep an idle mapping (two minutes at most).
     #[arg(long, requires = "host")]
     pub(crate) nat: bool,
+    /// Measure how fast each uplink is to HOST, and all of them together, and what limits them. The peer tests
+    /// hosts in its file of --authorized, and those for whom a rule opens TCP port 9899. Each uplink carries as much as
+    /// it can for twice the time of --seconds.
+    #[arg(long, requires = "host", conflicts_with = "nat")]
+    pub(crate) speed: bool,
+    /// With --speed: how long to measure in each direction.
+    #[arg(long, requires = "speed", value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub(crate) seconds: u64,
+    /// With --speed: also draw a picture.
+    #[arg(long, requires = "speed", value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

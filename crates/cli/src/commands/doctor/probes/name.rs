@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// A peer, perhaps with a service.
 #[derive(Debug)]
-pub(super) struct Named {
-    pub(super) host: String,
-    pub(super) port: Option<u16>,
-    pub(super) addresses: Vec<IpAddr>,
+pub(in crate::commands::doctor) struct Named {
+    pub(in crate::commands::doctor) host: String,
+    pub(in crate::commands::doctor) port: Option<u16>,
+    pub(in crate::commands::doctor) addresses: Vec<IpAddr>,
 }
 
 /// Looks the peer up.
-pub(super) fn resolve(text: &str) -> Result<Named, Failure> {
+pub(in crate::commands::doctor) fn resolve(text: &str) -> Result<Named, Failure> {
     let (host, port) = split(text)?;
     let found = (host.as_str(), port.unwrap_or(0)).to_socket_addrs().map_err(|error| {
         Failure::new(format!("cannot resolve \"{host}\": {error}")).hint(format!(

@@ -9,7 +9,7 @@ use manypath_rules::paths::PathsFile;
 use std::net::IpAddr;
 
 /// The scopes of all addresses. Of `uplinks` those stay that an association with the peer would use.
-pub(super) fn look(
+pub(in crate::commands::doctor) fn look(
     named: &[IpAddr],
     uplinks: &mut Vec<Uplink>,
 ) -> Result<Vec<ScopeFinding>, Failure> {

@@ -20,7 +20,7 @@ const ID: u64 = 1;
 /// Connects, and lets go at once: the service sees a client that has nothing to say.
 pub(super) fn try_out(service: SocketAddr, udp_port: u16) -> Trial {
     let unknown = |why: String| Trial::Unknown { why };
-    let choice = match stack(udp_port) {
+    let choice = match stack(udp_port, &[]) {
         Ok(choice) => choice,
         Err(why) => return unknown(why),
     };
@@ -36,10 +36,13 @@ pub(super) fn try_out(service: SocketAddr, udp_port: u16) -> Trial {
     trial
 }
 
-/// A stack that goes by the user's files, but neither by what is remembered nor adds to that.
-fn stack(udp_port: u16) -> Result<StackChoice, String> {
+/// A stack with these options that goes by the user's files, but neither by what is remembered nor adds to that.
+pub(in crate::commands::doctor) fn stack(
+    udp_port: u16,
+    options: &[&str],
+) -> Result<StackChoice, String> {
     let port = udp_port.to_string();
-    let words = ["manypath", "run", "--peer-port", &port, "--", "true"];
+    let words = [&["manypath", "run", "--peer-port", &port], options, &["--", "true"]].concat();
     let cli = crate::args::Cli::try_parse_from(words).map_err(|error| error.to_string())?;
     let crate::args::Command::Run(run) = cli.command else {
         return Err("no command line".to_owned());
@@ -74,7 +77,7 @@ fn wait(link: &mut StackLink) -> Trial {
 }
 
 /// Waits until the stack's process is gone.
-fn end(mut link: StackLink) {
+pub(in crate::commands::doctor) fn end(mut link: StackLink) {
     let until = Instant::now() + LIMIT;
     while link.has_process() && Instant::now() < until {
         link.flush_and_is_lost();

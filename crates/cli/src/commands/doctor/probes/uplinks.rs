@@ -8,13 +8,13 @@ use std::net::IpAddr;
 
 /// A local address.
 #[derive(Clone, Debug)]
-pub(super) struct Uplink {
-    pub(super) interface: Interface,
-    pub(super) link: LinkState,
+pub(in crate::commands::doctor) struct Uplink {
+    pub(in crate::commands::doctor) interface: Interface,
+    pub(in crate::commands::doctor) link: LinkState,
 }
 
 /// All that a stack would use, if its interface works or not.
-pub(super) fn uplinks() -> Result<Vec<Uplink>, Failure> {
+pub(in crate::commands::doctor) fn uplinks() -> Result<Vec<Uplink>, Failure> {
     let links = links()?;
     let leads_outside = |one: &Interface| !one.loopback && is_global(one.addr);
     let all = interfaces()?.into_iter().filter(leads_outside);
