@@ -70,7 +70,7 @@ fn the_fastest_path_takes_what_a_slow_one_should_have_had_acknowledged() {
     assert!(taken.is_empty(), "{taken:?}");
     let patience = bench.path(1).patience(Duration::ZERO);
     assert!(patience > Duration::from_millis(400), "{patience:?}");
-    assert_eq!(bench.sender.loss_deadline(&bench.paths), Some(left_at + patience));
+    assert_eq!(bench.sender.tail.relief, Some(left_at + patience));
     bench.now = left_at + patience + Duration::from_millis(1);
     assert_eq!(relieve(&mut bench), sent);
     assert_eq!(bench.sender.tail.relief, None);
