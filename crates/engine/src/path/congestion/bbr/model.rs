@@ -79,7 +79,9 @@ impl Bbr {
                 self.own_queue.judge_round(self.min_rtt.get())
         {
             if advice == Advice::Slow {
-                self.bounds.bw_shortterm = scaled(ack.rate(), REFUTED_TO);
+                // One sample may be far off.
+                let bw = self.bounds.bw_shortterm.min(self.max_bw.get());
+                self.bounds.bw_shortterm = scaled(ack.rate(), REFUTED_TO).max(scaled(bw, BETA));
             }
         } else if !congested {
             // Beside others that fill the queue, a quiet round tells of their pause.
