@@ -1,7 +1,7 @@
 //! A stack for one measurement, connections through it to the peer's stack, and what both ends say meanwhile.
 
 use super::super::probes::trial;
-use manypath_control::status::{AssociationStatus, PathStatus, StackStatus};
+use manypath_control::status::{AssociationStatus, FallbackReason, PathStatus, StackStatus};
 use manypath_control::{ControlClient, Reply, Request, Role, runtime};
 use manypath_daemon::speed::{self, Measured, Meter, Report};
 use manypath_gate::stack_link::StackLink;
@@ -127,16 +127,15 @@ impl Session {
     }
 }
 
-fn refusal(reason: manypath_control::status::FallbackReason) -> String {
-    use manypath_control::status::FallbackReason as R;
-    if reason == R::NotAllowed {
-        "the peer tests only hosts in its file of --authorized, or for whom a rule opens the \
-         port: manypath rules add local enable port 9899 peer=NAME"
-            .to_owned()
-    } else if reason == R::Busy {
-        "the peer is busy with other tests".to_owned()
-    } else {
-        reason.to_string()
+fn refusal(reason: FallbackReason) -> String {
+    match () {
+        () if reason == FallbackReason::NotAllowed => {
+            "the peer tests only hosts in its file of --authorized, or for whom a rule opens the port: \
+             manypath rules add local enable port 9899 peer=NAME"
+                .to_owned()
+        }
+        () if reason == FallbackReason::Busy => "the peer is busy with other tests".to_owned(),
+        () => reason.to_string(),
     }
 }
 

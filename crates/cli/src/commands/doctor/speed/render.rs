@@ -39,8 +39,12 @@ pub(super) fn text(report: &SpeedReport) -> String {
             None => line(&mut out, row, width),
         };
     }
-    for (name, part) in shares(report) {
-        let _ = writeln!(out, "\nTogether the {name} is {part} % of the sum of the uplinks.");
+    let shares = shares(report);
+    if !shares.is_empty() {
+        out.push('\n');
+    }
+    for (name, part) in shares {
+        let _ = writeln!(out, "Together the {name} is {part} % of the sum of the uplinks.");
     }
     out
 }
