@@ -202,7 +202,7 @@ impl Core {
 
     pub(crate) fn tell_path_policies(&mut self) {
         self.path_policies.minute = manypath_net::local_time().minute;
-        self.path_policies.told = self.local_interfaces();
+        self.path_policies.told = local_interfaces(self);
         let policies = &self.path_policies;
         let rules = policies.rules(&policies.told, &self.budgets);
         let endpoint = self.driver.endpoint_mut();
@@ -214,61 +214,61 @@ impl Core {
         let lines = self.path_policies.entries.len();
         info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
     }
+}
 
-    /// What an association with these limits wants of its paths.
-    pub(crate) fn limited_rules(&self, limits: PathLimits) -> Vec<PathRule> {
-        if limits.is_none() {
-            return Vec::new();
-        }
-        let locals = self.local_interfaces();
-        let rules = self.path_policies.rules(&locals, &self.budgets);
-        self.path_policies.limited(&rules, &locals, limits)
-    }
+fn local_interfaces(core: &Core) -> Vec<(IpAddr, String)> {
+    let open = core.locals.open.iter();
+    open.map(|one| (one.address.addr.ip(), one.interface.clone())).collect()
+}
 
-    fn local_interfaces(&self) -> Vec<(IpAddr, String)> {
-        let open = self.locals.open.iter();
-        open.map(|one| (one.address.addr.ip(), one.interface.clone())).collect()
+/// What an association with these limits wants of its paths.
+pub(crate) fn limited_rules(core: &Core, limits: PathLimits) -> Vec<PathRule> {
+    if limits.is_none() {
+        return Vec::new();
     }
+    let locals = local_interfaces(core);
+    let rules = core.path_policies.rules(&locals, &core.budgets);
+    core.path_policies.limited(&rules, &locals, limits)
+}
 
-    /// Forbids plain TCP and UDP to a connection that may use some uplinks alone, where the kernel would send it over
-    /// another one.
-    pub(crate) fn hold_to_uplinks(
-        &self,
-        options: &mut Options,
-        destination: IpAddr,
-        source: Option<IpAddr>,
-    ) {
-        let limits = options.path_limits();
-        if limits.is_strict() && !self.is_routed_within(limits, destination, source) {
-            options.sctp_only = Some(true);
-        }
+/// Forbids plain TCP and UDP to a connection that may use some uplinks alone, where the kernel would send it over
+/// another one.
+pub(crate) fn hold_to_uplinks(
+    core: &Core,
+    options: &mut Options,
+    destination: IpAddr,
+    source: Option<IpAddr>,
+) {
+    let limits = options.path_limits();
+    if limits.is_strict() && !is_routed_within(core, limits, destination, source) {
+        options.sctp_only = Some(true);
     }
+}
 
-    fn is_routed_within(
-        &self,
-        limits: PathLimits,
-        destination: IpAddr,
-        source: Option<IpAddr>,
-    ) -> bool {
-        let source = source.filter(|source| !source.is_unspecified());
-        let route = manypath_net::route_to(destination, source, None);
-        let Some(local) = route.ok().and_then(|route| route.source.or(source)) else {
-            return false;
-        };
-        let rules = self.limited_rules(limits);
-        let own = rules.iter().filter(|rule| rule.local.is_none_or(|it| it == local));
-        let mut fitting = own.filter(|rule| rule.remote.is_none_or(|it| it == destination));
-        fitting.next().is_some_and(|rule| rule.policy.role != PathRole::Disabled)
-    }
+fn is_routed_within(
+    core: &Core,
+    limits: PathLimits,
+    destination: IpAddr,
+    source: Option<IpAddr>,
+) -> bool {
+    let source = source.filter(|source| !source.is_unspecified());
+    let route = manypath_net::route_to(destination, source, None);
+    let Some(local) = route.ok().and_then(|route| route.source.or(source)) else {
+        return false;
+    };
+    let rules = limited_rules(core, limits);
+    let own = rules.iter().filter(|rule| rule.local.is_none_or(|it| it == local));
+    let mut fitting = own.filter(|rule| rule.remote.is_none_or(|it| it == destination));
+    fitting.next().is_some_and(|rule| rule.policy.role != PathRole::Disabled)
+}
 
-    /// Whether a rule keeps the association off the path.
-    pub(crate) fn is_kept_off(&self, id: AssociationId, path: &PathStatus) -> bool {
-        let Some(limits) = self.path_policies.limits_of(id) else { return false };
-        let local = path.addr.local.ip();
-        let interface = self.locals.interface(local);
-        let is_metered = path.policy.metered.is_some() || self.path_policies.has_budget(interface);
-        !limits.allow(interface, local, is_metered)
-    }
+/// Whether a rule keeps the association off the path.
+pub(crate) fn is_kept_off(core: &Core, id: AssociationId, path: &PathStatus) -> bool {
+    let Some(limits) = core.path_policies.limits_of(id) else { return false };
+    let local = path.addr.local.ip();
+    let interface = core.locals.interface(local);
+    let is_metered = path.policy.metered.is_some() || core.path_policies.has_budget(interface);
+    !limits.allow(interface, local, is_metered)
 }
 
 #[cfg(test)]

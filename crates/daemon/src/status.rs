@@ -4,6 +4,7 @@ use crate::association::{Association, FlowUse};
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
+use crate::path_policies::is_kept_off;
 use crate::scopes::LocalScope;
 use crate::services::Dial;
 use crate::stack::Stack;
@@ -188,7 +189,7 @@ fn path_status(core: &Core, id: AssociationId, path: &engine::PathStatus) -> Pat
         let restrained = matches!(reason, IdleReason::Metered | IdleReason::Disabled);
         let kept = matches!(reason, IdleReason::Disabled | IdleReason::Backup);
         match () {
-            () if kept && core.is_kept_off(id, path) => control::IdleReason::Rule,
+            () if kept && is_kept_off(core, id, path) => control::IdleReason::Rule,
             () if used_up && restrained => control::IdleReason::Budget,
             () => idle_reason(reason),
         }

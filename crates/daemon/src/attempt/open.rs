@@ -8,6 +8,7 @@ use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::parameters;
+use crate::path_policies::hold_to_uplinks;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -33,7 +34,7 @@ impl Attempts {
         let (policy, mut options) = base.core.rules.connect(open.destination);
         options.encrypt = Some(base.core.encrypt_demanded(client, &options));
         let source = open.source.map(|source| source.ip());
-        base.core.hold_to_uplinks(&mut options, open.destination.ip(), source);
+        hold_to_uplinks(&base.core, &mut options, open.destination.ip(), source);
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
             (Policy::Enable, Some(relays)) => {

@@ -15,6 +15,7 @@ use crate::datagrams::pump_datagrams;
 use crate::keys::Keys;
 use crate::log;
 use crate::parameters::{self, Manner, STREAMS};
+use crate::path_policies::limited_rules;
 use crate::peers::Peers;
 use crate::privileged::{Acceptor, PeerKey};
 use crate::timers::Timer;
@@ -365,7 +366,7 @@ fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, Fal
     let usual = (config.profile, base.core.encrypt_of_peers());
     let is_usual = own == usual && realm.is_none() && !base.keys.is_unkept();
     let own = base.core.within(realm, parameters::with(config, profile, encrypt))?;
-    let rules = base.core.limited_rules(limits);
+    let rules = limited_rules(&base.core, limits);
     let endpoint = base.core.driver.endpoint_mut();
     let connected = match limits.is_none() {
         false => endpoint.connect_within(now, remote, port, own, rules),

@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::datagrams::Datagrams;
 use crate::log;
 use crate::parameters;
+use crate::path_policies::hold_to_uplinks;
 use crate::peers::Peers;
 use crate::privileged::Acceptor;
 use crate::timers::Timer;
@@ -38,7 +39,7 @@ impl Datagrams {
     ) {
         let (policy, mut options) = base.core.rules.datagrams(destination);
         options.encrypt = Some(base.core.encrypt_for(&options));
-        base.core.hold_to_uplinks(&mut options, destination.ip(), Some(source.ip()));
+        hold_to_uplinks(&base.core, &mut options, destination.ip(), Some(source.ip()));
         let begun = match policy {
             Policy::Enable => self.begin(base, attempts, client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),

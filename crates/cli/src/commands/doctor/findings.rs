@@ -123,10 +123,8 @@ pub(super) struct PathFinding {
     pub(super) ecn: Ecn,
     /// Segmentation by the kernel.
     pub(super) gso: Gso,
-    /// What the user wants of the path, and the words that name it in the file.
-    pub(super) wish: Option<Wish>,
-    /// The rule that keeps the connections off the path.
-    pub(super) excluded_by: Option<Exclusion>,
+    #[serde(flatten)]
+    pub(super) wanted: Wanted,
     /// Bytes of the receive buffer that a socket gets here.
     pub(super) receive_buffer: usize,
     /// Why sockets cannot be bound to the interface.
@@ -215,6 +213,15 @@ pub(super) enum Rebinding {
     Between { kept_s: f64, lost_s: f64 },
     /// Not known.
     Unknown { why: String },
+}
+
+/// What the user's files say of a path.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Wanted {
+    /// What the user wants of the path, and the words that name it in the file.
+    pub(super) wish: Option<Wish>,
+    /// The rule that keeps the connections off the path.
+    pub(super) excluded_by: Option<Exclusion>,
 }
 
 /// What the user wants of a path.

@@ -71,7 +71,7 @@ fn path(out: &mut String, path: &PathFinding) {
         say("ECN", ecn(path.ecn));
         say("GSO", gso(path.gso).to_owned());
     }
-    if let Some(wish) = &path.wish {
+    if let Some(wish) = &path.wanted.wish {
         say("policy", wish.words.clone());
     }
     for stack in &path.stacks {

@@ -20,7 +20,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
 }
 
 fn policy(path: &PathFinding) -> Option<Cause> {
-    let wish = path.wish.as_ref()?;
+    let wish = path.wanted.wish.as_ref()?;
     let enable = format!("manypath path change {} enable", wish.selector);
     match (wish.role.as_str(), wish.words.as_str()) {
         ("disabled", _) => {
@@ -41,7 +41,7 @@ fn policy(path: &PathFinding) -> Option<Cause> {
 }
 
 fn exclusion(path: &PathFinding) -> Option<Cause> {
-    let rule = path.excluded_by.as_ref()?;
+    let rule = path.wanted.excluded_by.as_ref()?;
     let text = format!("a rule keeps these connections off the path: {}", rule.words);
     let command = format!("manypath rules delete {}", rule.place);
     Some(Cause::new("path-excluded", Weight::Note, text).mend(command))

@@ -2,7 +2,7 @@
 
 use super::super::findings::{
     Ecn, FileFault, Findings, Gso, Kernel, Launcher, LinkState, PathFinding, Rebinding, Remembered,
-    RouteFinding, RuleFinding, StackPath, Trial, Udp, Wish,
+    RouteFinding, RuleFinding, StackPath, Trial, Udp, Wanted, Wish,
 };
 use super::{Cause, Place, Weight, diagnose, is_well};
 use manypath_control::path::PathPolicy;
@@ -26,8 +26,7 @@ fn path(number: u8) -> PathFinding {
         mtu_told: None,
         ecn: Ecn { peer: Some(true), passes: Some(true) },
         gso: Gso { kernel: true, passes: Some(true) },
-        wish: None,
-        excluded_by: None,
+        wanted: Wanted::default(),
         receive_buffer: 16 << 20,
         unbound: None,
         stacks: Vec::new(),
@@ -233,7 +232,9 @@ fn files_rules_and_memory_stand_in_the_way_of_everything() {
 fn policies_of_both_ends_are_told_apart() {
     let wish = |role: &str, words: &str| {
         let (role, words, selector) = (role.into(), words.into(), "dev eth1".into());
-        only(&host(vec![PathFinding { wish: Some(Wish { role, words, selector }), ..path(1) }]))
+        let wish = Some(Wish { role, words, selector });
+        let wanted = Wanted { wish, ..Wanted::default() };
+        only(&host(vec![PathFinding { wanted, ..path(1) }]))
     };
     let disabled = wish("disabled", "disabled");
     assert_eq!((disabled.name, disabled.weight), ("path-disabled", Weight::Degraded));

@@ -27,8 +27,9 @@ pub(super) fn look(findings: &mut Findings) {
     match PathsFile::usual().read() {
         Ok(entries) => {
             for path in &mut findings.paths {
-                path.wish = wish(&entries, path);
-                path.excluded_by = limits.and_then(|limits| exclusion(limits, &entries, path));
+                path.wanted.wish = wish(&entries, path);
+                path.wanted.excluded_by =
+                    limits.and_then(|limits| exclusion(limits, &entries, path));
             }
         }
         Err(error) => findings.files.push(fault("paths", error)),

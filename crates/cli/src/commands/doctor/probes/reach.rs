@@ -1,6 +1,6 @@
 //! Which paths there would be, and what gets through on each of them.
 
-use super::super::findings::{Ecn, Gso, PathFinding, Udp};
+use super::super::findings::{Ecn, Gso, PathFinding, Udp, Wanted};
 use super::exchange::{Ask, Asker, Form, Outcome, headers};
 use super::init::Answer;
 use super::uplinks::Uplink;
@@ -202,8 +202,7 @@ fn path(asker: &Asker, pair: Pair, sockets: &[(usize, Uplink)], asks: &[Ask]) ->
             kernel: asker.probes.can_segment(socket),
             passes: passes(Form::Run).filter(|_| reached),
         },
-        wish: None,
-        excluded_by: None,
+        wanted: Wanted::default(),
         receive_buffer: asker.probes.receive_buffer(socket),
         unbound: asker.probes.device_error(socket).map(str::to_owned),
         stacks: Vec::new(),
