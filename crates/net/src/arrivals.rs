@@ -77,12 +77,12 @@ impl Arrivals {
         used > 0
     }
 
-    /// The datagrams of the last calls, oldest first: when each came, the socket that it came to, and itself.
-    pub(crate) fn in_order(&self) -> impl Iterator<Item = (Instant, usize, Datagram<'_>)> {
-        self.order.iter().map(|arrival| {
-            let datagram = self.buffers[arrival.buffers].datagram(arrival.datagram);
-            (arrival.at, arrival.socket, datagram)
-        })
+    /// Gives the datagrams of the last calls to `each`, oldest first: when each came, the socket that it came to, and itself.
+    pub(crate) fn in_order(&mut self, mut each: impl FnMut(Instant, usize, Datagram<&mut [u8]>)) {
+        for arrival in &self.order {
+            let datagram = self.buffers[arrival.buffers].datagram_mut(arrival.datagram);
+            each(arrival.at, arrival.socket, datagram);
+        }
     }
 }
 

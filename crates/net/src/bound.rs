@@ -121,8 +121,8 @@ impl Bound {
     }
 
     /// Passes on `bytes` of a datagram of which nothing was taken here.
-    pub(crate) fn pass_on(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) {
-        self.pass(|line| line.pass_on(datagram, bytes));
+    pub(crate) fn pass_on(&mut self, datagram: &Datagram<&[u8]>) {
+        self.pass(|line| line.pass_on(datagram));
     }
 
     /// Passes on a report that concerns nobody here.

@@ -75,9 +75,7 @@ impl Exchange {
             if !arrivals.receive(now, wall, &mut self.sockets) {
                 break;
             }
-            for (at, index, datagram) in arrivals.in_order() {
-                self.deliver(now, at, index, &datagram);
-            }
+            arrivals.in_order(|at, index, datagram| self.deliver(now, at, index, datagram));
         }
         for index in 0..self.sockets.len() {
             if self.sockets[index].has_reports() {
@@ -119,25 +117,29 @@ impl Exchange {
 
     /// Gives the endpoint what came to a socket at `at`. What was left unread by an earlier turn comes when that one
     /// ended: time does not go back from packet to packet.
-    fn deliver(&mut self, now: Instant, at: Instant, index: usize, datagram: &Datagram<'_>) {
+    fn deliver(&mut self, now: Instant, at: Instant, index: usize, datagram: Datagram<&mut [u8]>) {
         self.told = self.told.max(at);
         // Where strays of one run begin.
         let (mut strays, mut end) = (None, 0);
-        for packet in datagram.packets() {
-            let taken = self.take_packet(index, datagram, packet);
+        let Datagram { from, bytes, ecn, stamp, stride } = datagram;
+        while end < bytes.len() {
+            let next = bytes.len().min(end + stride.max(1));
+            let taken = self.take_packet(index, (from, ecn), &mut bytes[end..next]);
             match (taken, strays.take()) {
                 (true, Some(begin)) => {
-                    self.sockets[index].pass_on(datagram, &datagram.bytes[begin..end]);
+                    let strays = Datagram { from, bytes: &bytes[begin..end], ecn, stamp, stride };
+                    self.sockets[index].pass_on(&strays);
                 }
                 (true, None) => {}
                 (false, begin) => strays = Some(begin.unwrap_or(end)),
             }
-            end += packet.len();
+            end = next;
         }
         if let Some(begin) = strays {
-            self.sockets[index].pass_on(datagram, &datagram.bytes[begin..end]);
+            let strays = Datagram { from, bytes: &bytes[begin..], ecn, stamp, stride };
+            self.sockets[index].pass_on(&strays);
         }
-        self.unanswered += datagram.bytes.len();
+        self.unanswered += bytes.len();
         if self.unanswered >= BYTES_PER_FLUSH {
             self.flush(now);
         }

@@ -59,12 +59,12 @@ impl Line {
         Ok((Self(ours), theirs.into()))
     }
 
-    /// Passes on packets of `datagram`: `bytes` of it.
-    pub(crate) fn pass_on(&self, datagram: &Datagram<'_>, bytes: &[u8]) -> io::Result<()> {
+    /// Passes on packets.
+    pub(crate) fn pass_on(&self, datagram: &Datagram<&[u8]>) -> io::Result<()> {
         let stamp = datagram.stamp.map_or(0, |stamp| stamp.as_nanos() as u64);
         let sizes = (datagram.stride as u32, stamp);
         let header = header((DATAGRAM, datagram.ecn.bits()), datagram.from, sizes);
-        self.send(&header, bytes)
+        self.send(&header, datagram.bytes)
     }
 
     /// Passes on what the network has reported of a packet to `remote`.
@@ -281,12 +281,12 @@ mod tests {
         let from: SocketAddr = "192.0.2.7:9899".parse().unwrap();
         let sixth: SocketAddr = "[2001:db8::7]:899".parse().unwrap();
         let stamp = Some(Duration::from_nanos(1_234_567_890_123));
-        let datagram = Datagram { from, bytes: b"onetwo", ecn: Ecn::Ce, stamp, stride: 3 };
-        line.pass_on(&datagram, datagram.bytes).unwrap();
+        let datagram = Datagram { from, bytes: &b"onetwo"[..], ecn: Ecn::Ce, stamp, stride: 3 };
+        line.pass_on(&datagram).unwrap();
         let quote = Quote::of(&[7; 20]);
         line.report(ErrorKind::PortClosed, sixth, 1280, &quote).unwrap();
         line.send(&[200; HEADER], b"of a later version").unwrap();
-        line.pass_on(&Datagram { from: sixth, stamp: None, ..datagram }, b"two").unwrap();
+        line.pass_on(&Datagram { from: sixth, bytes: b"two", stamp: None, ..datagram }).unwrap();
         let mut buffers = ReceiveBuffers::default();
         assert_eq!(buffers.fill(&mut lent).unwrap(), 2);
         let first = buffers.datagram(0);

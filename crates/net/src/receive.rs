@@ -6,6 +6,7 @@ use manypath_engine::Ecn;
 use quinn_udp::RecvMeta;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Buffers filled in one call.
@@ -28,9 +29,9 @@ impl Default for ReceiveBuffers {
 
 /// Packets of one sender that the kernel put into one buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Datagram<'a> {
+pub(crate) struct Datagram<B> {
     pub(crate) from: SocketAddr,
-    pub(crate) bytes: &'a [u8],
+    pub(crate) bytes: B,
     /// The ECN bits of all of them: the kernel puts together only what has the same.
     pub(crate) ecn: Ecn,
     /// When the kernel received the first of them, since the epoch of the system's clock; `None` if it does not say.
@@ -39,7 +40,7 @@ pub(crate) struct Datagram<'a> {
     pub(crate) stride: usize,
 }
 
-impl<'a> Datagram<'a> {
+impl<'a> Datagram<&'a [u8]> {
     /// The packets, none of them empty.
     pub(crate) fn packets(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.bytes.chunks(self.stride.max(1))
@@ -73,7 +74,7 @@ impl<I: PathIo> PathSocket<I> {
         Received { datagrams, more: datagrams == BUFFERS }
     }
 
-    fn count_received(&mut self, datagram: &Datagram<'_>) {
+    fn count_received(&mut self, datagram: &Datagram<&[u8]>) {
         let packets = datagram.packets().len();
         self.counters.dropped_empty += u64::from(packets == 0);
         self.counters.gro_receives += u64::from(packets > 1);
@@ -91,21 +92,33 @@ impl ReceiveBuffers {
     }
 
     /// The first `count` datagrams of the last call.
-    pub(crate) fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram<'_>> {
+    pub(crate) fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram<&[u8]>> {
         (0..count).map(|index| self.datagram(index))
     }
 
     /// One of them.
-    pub(crate) fn datagram(&self, index: usize) -> Datagram<'_> {
-        let meta = &self.meta[index];
-        let start = index * BUFFER_SIZE;
-        Datagram {
-            from: meta.addr,
-            bytes: &self.memory[start..start + meta.len.min(BUFFER_SIZE)],
-            ecn: Ecn::from_octet(meta.ecn.map_or(0, |codepoint| codepoint as u8)),
-            stamp: meta.timestamp,
-            stride: meta.stride,
-        }
+    pub(crate) fn datagram(&self, index: usize) -> Datagram<&[u8]> {
+        describe(&self.meta[index], &self.memory[place(&self.meta[index], index)])
+    }
+
+    /// The same, of which the bytes may be changed.
+    pub(crate) fn datagram_mut(&mut self, index: usize) -> Datagram<&mut [u8]> {
+        describe(&self.meta[index], &mut self.memory[place(&self.meta[index], index)])
+    }
+}
+
+fn place(meta: &RecvMeta, index: usize) -> Range<usize> {
+    let start = index * BUFFER_SIZE;
+    start..start + meta.len.min(BUFFER_SIZE)
+}
+
+fn describe<B>(meta: &RecvMeta, bytes: B) -> Datagram<B> {
+    Datagram {
+        from: meta.addr,
+        bytes,
+        ecn: Ecn::from_octet(meta.ecn.map_or(0, |codepoint| codepoint as u8)),
+        stamp: meta.timestamp,
+        stride: meta.stride,
     }
 }
 

@@ -63,15 +63,15 @@ impl Exchange {
     pub(crate) fn take_packet(
         &mut self,
         index: usize,
-        datagram: &Datagram<'_>,
-        packet: &[u8],
+        (from, ecn): (SocketAddr, Ecn),
+        packet: &mut [u8],
     ) -> bool {
-        let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
+        let path = PathAddr { local: self.sockets[index].path.local, remote: from };
         let left = match &self.seat {
             Some(seat) if seat.may_be_for_another(packet) => seat.count() - 1,
-            _ => return self.endpoint.handle_marked_packet(self.told, path, packet, datagram.ecn),
+            _ => return self.endpoint.handle_marked_packet(self.told, path, packet, ecn),
         };
-        let (local, from, ecn) = (path.local, datagram.from, datagram.ecn);
+        let local = path.local;
         self.offer(path, ecn, packet)
             || self.hand_on(|| {
                 let what = What::Packet { from, ecn, bytes: packet.to_vec() };
@@ -80,7 +80,7 @@ impl Exchange {
     }
 
     /// Whether an association here knows the packet.
-    fn offer(&mut self, path: PathAddr, ecn: Ecn, packet: &[u8]) -> bool {
+    fn offer(&mut self, path: PathAddr, ecn: Ecn, packet: &mut [u8]) -> bool {
         self.endpoint.leave_strays(true);
         let taken = self.endpoint.handle_marked_packet(self.told, path, packet, ecn);
         self.endpoint.leave_strays(self.passes_on());
@@ -136,18 +136,19 @@ impl Exchange {
         &mut self,
         index: usize,
         left: usize,
-        (from, ecn, bytes): (SocketAddr, Ecn, Vec<u8>),
+        (from, ecn, mut bytes): (SocketAddr, Ecn, Vec<u8>),
     ) {
         let local = self.sockets[index].path.local;
         let path = PathAddr { local, remote: from };
         if left > 1 {
-            if !self.offer(path, ecn, &bytes) {
+            if !self.offer(path, ecn, &mut bytes) {
                 let what = What::Packet { from, ecn, bytes };
                 self.hand_on(|| Stray { local, left: left - 1, what });
             }
-        } else if !self.endpoint.handle_marked_packet(self.told, path, &bytes, ecn) {
-            let datagram = Datagram { from, bytes: &bytes, ecn, stamp: None, stride: bytes.len() };
-            self.sockets[index].pass_on(&datagram, &bytes);
+        } else if !self.endpoint.handle_marked_packet(self.told, path, &mut bytes, ecn) {
+            let datagram =
+                Datagram { from, bytes: &bytes[..], ecn, stamp: None, stride: bytes.len() };
+            self.sockets[index].pass_on(&datagram);
         }
     }
 

@@ -90,9 +90,9 @@ impl<'a> Packet<'a> {
         is_record.then_some(Self { has_checksum: false, ..packet })
     }
 
-    /// The packet that the record in `outer` has held, of which `chunks` are the decrypted bytes.
-    pub const fn from_record(outer: &Packet<'_>, chunks: &'a [u8]) -> Self {
-        Self { header: outer.header, chunks, has_checksum: outer.has_checksum }
+    /// The packet that a record has held, of which `chunks` are the decrypted bytes.
+    pub const fn from_record(header: CommonHeader, has_checksum: bool, chunks: &'a [u8]) -> Self {
+        Self { header, chunks, has_checksum }
     }
 
     /// The common header.

@@ -1,14 +1,15 @@
 //! DTLS chunks of an association (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2): which packets leave as
 //! records, and what is done with records that arrive.
 
-use super::authentication::Security;
+use super::authentication::{Authenticity, Security};
 use super::context::Context;
 use super::cookie::Cookie;
 use super::doubt::{self, Doubt, is_abort};
 use super::restart::{CookieAction, action};
 use super::tcb::Association;
+use crate::ecn::Ecn;
 use crate::event::{AssociationId, Event};
-use crate::path::{Path, PathId, PathSet};
+use crate::path::{Path, PathAddr, PathId, PathSet};
 use crate::protection::{
     KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyRole, KeyUse, Keys, OpenError, ProtectionError,
     agree,
@@ -17,7 +18,7 @@ use crate::status::Counters;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use manypath_wire::chunk::{Chunk, Dtls, FragmentPlace, types};
-use manypath_wire::packet::Packet;
+use manypath_wire::packet::{CommonHeader, Packet};
 
 /// Records that are left for the end of an association when its key is nearly used up.
 const LAST_RECORDS: u64 = 4096;
@@ -181,10 +182,15 @@ impl Security {
         self.protection.as_ref().is_some_and(|protection| protection.keys.are_complete())
     }
 
+    /// Whether there is a key to open records with.
+    pub(crate) fn opens_records(&self) -> bool {
+        let agreed = self.protection.as_ref().filter(|it| it.agreement.is_some());
+        agreed.is_some_and(|it| it.keys.are_receiving())
+    }
+
     /// Whether a record of the peer's may come without a checksum: it has heard from us that it may, and there is a key.
     pub(crate) fn takes_zero_checksum(&self) -> bool {
-        let agreed = self.protection.as_ref().filter(|it| it.agreement.is_some());
-        agreed.is_some_and(|it| it.own.zero_checksum && it.keys.are_receiving())
+        self.opens_records() && self.own_key_offer().is_some_and(|own| own.zero_checksum)
     }
 
     /// Whether records leave without a checksum over `path`: those of the server where the last one came without.
@@ -249,22 +255,25 @@ impl Security {
 }
 
 impl Association {
-    /// Hands `packet` to `process` if it may come without protection, or else the packet that its record
-    /// holds. `process` is told whether it was protected.
-    pub(super) fn unwrap_packet(
+    /// A packet with our tag arrived over `addr`, of `frame.0` bytes in an IP packet with the bits `frame.1`. If
+    /// packets are protected, what its record holds is processed. `authenticity` tells whether its AUTH chunk has
+    /// been checked already.
+    pub(crate) fn handle_packet(
         &mut self,
         cx: &mut Context<'_>,
+        addr: PathAddr,
         packet: Packet<'_>,
-        process: impl FnOnce(&mut Self, &mut Context<'_>, Packet<'_>, bool),
+        frame: (usize, Ecn),
+        authenticity: Authenticity,
     ) {
         let Some(protection) =
             self.security.protection.as_mut().filter(|it| it.agreement.is_some())
         else {
-            return process(self, cx, packet, false);
+            return self.process_packet(cx, (addr, packet, false), frame, authenticity);
         };
         let dtls = match kind(&packet) {
             Kind::Plain if protection.takes_plain(&packet) => {
-                return process(self, cx, packet, false);
+                return self.process_packet(cx, (addr, packet, false), frame, authenticity);
             }
             Kind::Plain => {
                 cx.counters.unprotected_packets += 1;
@@ -286,15 +295,31 @@ impl Association {
         let mut memory = core::mem::take(&mut protection.opened);
         memory.clear();
         memory.extend_from_slice(dtls.record);
-        match protection.keys.open(&mut memory) {
-            Ok(chunks) => {
-                protection.doubt = None;
-                process(self, cx, Packet::from_record(&packet, chunks), true);
-            }
-            Err(error) => error.count(cx.counters),
-        }
+        let outer = (packet.header(), packet.has_checksum());
+        self.handle_record(cx, addr, outer, &mut memory, frame);
         if let Some(protection) = &mut self.security.protection {
             protection.opened = memory;
+        }
+    }
+
+    /// The same for a packet of a record alone, which is opened where it is, with the header and whether there was a
+    /// checksum.
+    pub(crate) fn handle_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        (header, has_checksum): (CommonHeader, bool),
+        record: &mut [u8],
+        frame: (usize, Ecn),
+    ) {
+        let Some(protection) = &mut self.security.protection else { return };
+        match protection.keys.open(record) {
+            Ok(chunks) => {
+                protection.doubt = None;
+                let packet = Packet::from_record(header, has_checksum, chunks);
+                self.process_packet(cx, (addr, packet, true), frame, Authenticity::None);
+            }
+            Err(error) => error.count(cx.counters),
         }
     }
 

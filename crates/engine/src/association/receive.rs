@@ -73,25 +73,7 @@ impl<'a> Arrival<'a> {
 }
 
 impl Association {
-    /// A packet of `len` bytes with our tag arrived over `addr`, in an IP packet with the bits `ecn`.
-    /// `authenticity` tells whether its AUTH chunk has been checked already.
-    pub(crate) fn handle_packet(
-        &mut self,
-        cx: &mut Context<'_>,
-        addr: PathAddr,
-        packet: Packet<'_>,
-        frame: (usize, Ecn),
-        authenticity: Authenticity,
-    ) {
-        if self.security.key_agreement().is_none() {
-            return self.process_packet(cx, (addr, packet, false), frame, authenticity);
-        }
-        self.unwrap_packet(cx, packet, |association, cx, packet, protected| {
-            association.process_packet(cx, (addr, packet, protected), frame, authenticity);
-        });
-    }
-
-    fn process_packet(
+    pub(super) fn process_packet(
         &mut self,
         cx: &mut Context<'_>,
         (addr, packet, protected): (PathAddr, Packet<'_>, bool),

@@ -1,6 +1,6 @@
 //! The endpoint and the calls that it offers.
 
-use super::demux::forget_unread;
+use super::demux::{forget_unread, take_record};
 use super::parameters::Listener;
 use super::registry::Registry;
 use super::unread::Unread;
@@ -215,16 +215,18 @@ impl Endpoint {
     }
 
     /// A packet has arrived whose IP header had the ECN bits `ecn`. False if it is a stray
-    /// ([`leave_strays`](Self::leave_strays)), of which nothing was taken.
+    /// ([`leave_strays`](Self::leave_strays)), of which nothing was taken. A record in `bytes` is opened where it is.
     pub fn handle_marked_packet(
         &mut self,
         now: Instant,
         path: PathAddr,
-        bytes: &[u8],
+        bytes: &mut [u8],
         ecn: Ecn,
     ) -> bool {
         self.strays.found = false;
-        self.demultiplex(now, path, bytes, ecn);
+        if !take_record(self, now, path, bytes, ecn) {
+            self.demultiplex(now, path, bytes, ecn);
+        }
         !self.strays.found
     }
 

@@ -10,8 +10,9 @@ use crate::event::Event;
 use crate::path::{PathAddr, pairing};
 use crate::time::Instant;
 use core::net::IpAddr;
+use core::ops::Range;
 use manypath_wire::VerificationTag;
-use manypath_wire::chunk::Chunk;
+use manypath_wire::chunk::{Chunk, Dtls, types};
 use manypath_wire::error::ParseError;
 use manypath_wire::packet::{CommonHeader, Packet};
 
@@ -25,8 +26,7 @@ impl Endpoint {
         };
         let header = packet.header();
         let has_ports = header.source_port != 0 && header.destination_port != 0;
-        let unicast = pairing::is_unicast(addr.local.ip()) && pairing::is_unicast(addr.remote.ip());
-        if !(unicast && has_ports) {
+        if !(is_unicast(&addr) && has_ports) {
             self.counters.malformed_packets += 1;
             return;
         }
@@ -141,6 +141,35 @@ impl Endpoint {
     }
 }
 
+/// Opens the record in `bytes` where it is and hands it to its association, if a packet is nothing else and there
+/// is a key. False if not: nothing has changed.
+pub(super) fn take_record(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    addr: PathAddr,
+    bytes: &mut [u8],
+    ecn: Ecn,
+) -> bool {
+    let Some((header, record)) = lone_record(bytes).filter(|_| is_unicast(&addr)) else {
+        return false;
+    };
+    let opens = |id: &AssociationId| {
+        endpoint.registry.get(*id).is_some_and(|association| association.security.opens_records())
+    };
+    let Some(id) = endpoint.by_tag(header).filter(opens) else { return false };
+    let Ok(has_checksum) = parse(endpoint, bytes).map(|packet| packet.has_checksum()) else {
+        return false;
+    };
+    let frame = (bytes.len(), ecn);
+    endpoint.replies.allowance =
+        Allowance::of(endpoint.config.amplification_limit, &addr, bytes.len());
+    let Some(record) = bytes.get_mut(record) else { return false };
+    endpoint.with(now, id, |association, cx| {
+        association.handle_record(cx, addr, (header, has_checksum), record, frame);
+    });
+    true
+}
+
 /// The packet in `bytes`, if its checksum is right, or left out where that was agreed on (RFC 9653 section 5.3):
 /// its record then has to be good.
 fn parse<'b>(endpoint: &mut Endpoint, bytes: &'b [u8]) -> Result<Packet<'b>, ParseError> {
@@ -155,6 +184,24 @@ fn parse<'b>(endpoint: &mut Endpoint, bytes: &'b [u8]) -> Result<Packet<'b>, Par
             Ok(packet)
         }
         None => Packet::parse(bytes),
+    }
+}
+
+fn is_unicast(addr: &PathAddr) -> bool {
+    pairing::is_unicast(addr.local.ip()) && pairing::is_unicast(addr.remote.ip())
+}
+
+/// The header of a packet that is a record and nothing else, and where the record is.
+fn lone_record(bytes: &[u8]) -> Option<(CommonHeader, Range<usize>)> {
+    const BEGIN: usize = CommonHeader::LEN + Dtls::HEADER_LEN;
+    bytes.get(CommonHeader::LEN).filter(|kind| **kind == types::DTLS)?;
+    let packet = Packet::parse_unchecked(bytes).ok()?;
+    let mut chunks = packet.chunks();
+    match (chunks.next(), chunks.next()) {
+        (Some(Ok(Chunk::Dtls(Dtls { restart: false, record }))), None) => {
+            Some((packet.header(), BEGIN..BEGIN + record.len()))
+        }
+        _ => None,
     }
 }
 

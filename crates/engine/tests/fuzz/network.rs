@@ -207,7 +207,7 @@ impl Network {
             // A queue that marks one packet in eight, whatever it says of itself.
             let ecn =
                 if bytes.get(8).is_some_and(|crc| crc & 7 == 0) { Ecn::Ce } else { Ecn::Ect0 };
-            self.nodes[to].endpoint.handle_marked_packet(now, path, &bytes, ecn);
+            self.nodes[to].endpoint.handle_marked_packet(now, path, &mut bytes.to_vec(), ecn);
         }
         let is_due = |node: &Node| node.endpoint.poll_timeout().is_some_and(|at| at <= now);
         // What leaves may make another timer due at once, but not again and again.

@@ -273,10 +273,13 @@ fn strays_are_left_to_another_endpoint() {
     let mut other = endpoint(Side::Z, 1, config(Side::Z), 7);
     other.leave_strays(true);
     let init = packet(Side::A, 0, &[init(9, 9999, 1)]);
-    assert!(other.handle_marked_packet(pair.now, path, &init, Ecn::NotEct), "a new association");
-    let taken = from_a
-        .iter()
-        .map(|(_, _, bytes)| other.handle_marked_packet(pair.now, path, bytes, Ecn::NotEct));
+    assert!(
+        other.handle_marked_packet(pair.now, path, &mut init.clone(), Ecn::NotEct),
+        "a new association"
+    );
+    let taken = from_a.iter().map(|(_, _, bytes)| {
+        other.handle_marked_packet(pair.now, path, &mut bytes.clone(), Ecn::NotEct)
+    });
     let taken: Vec<bool> = taken.collect();
     assert_eq!(taken[..2], [true, false], "INIT, COOKIE ECHO with DATA");
     assert!(!taken[1..].contains(&true), "{taken:?}");
@@ -284,7 +287,7 @@ fn strays_are_left_to_another_endpoint() {
     assert_eq!((counters.out_of_the_blue, counters.bad_cookie, counters.bad_tag), (0, 0, 0));
     other.leave_strays(false);
     let (_, _, last) = from_a.last().unwrap();
-    assert!(other.handle_marked_packet(pair.now, path, last, Ecn::NotEct));
+    assert!(other.handle_marked_packet(pair.now, path, &mut last.clone(), Ecn::NotEct));
     let counters = other.counters();
     assert_eq!(counters.out_of_the_blue + counters.bad_cookie, 1);
 }

@@ -112,7 +112,7 @@ impl World {
             Some(EcnBits::Capable) => Ecn::Ect0,
             None => Ecn::NotEct,
         };
-        stack.endpoint.handle_marked_packet(now, path, &bytes, ecn);
+        stack.endpoint.handle_marked_packet(now, path, &mut bytes, ecn);
         self.drain();
         Ok(())
     }

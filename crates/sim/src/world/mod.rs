@@ -298,14 +298,14 @@ impl World {
     }
 
     /// A packet has arrived. Says whether a host has got it: background traffic has done its work.
-    fn deliver(&mut self, datagram: Datagram) -> bool {
+    fn deliver(&mut self, mut datagram: Datagram) -> bool {
         let path = &self.paths[datagram.path];
         if datagram.sctp.is_empty() || !path.up[datagram.end] {
             return false;
         }
         let (to, addr) = (path.host(datagram.end), path.addr(datagram.end));
         let now = self.now;
-        self.endpoint(to).handle_marked_packet(now, addr, &datagram.sctp, datagram.ecn);
+        self.endpoint(to).handle_marked_packet(now, addr, &mut datagram.sctp, datagram.ecn);
         if self.spare.len() < MOST_SPARE {
             self.spare.push(datagram.sctp);
         }

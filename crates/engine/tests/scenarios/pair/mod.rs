@@ -511,8 +511,8 @@ impl Pair {
             if entry.key().0 > now {
                 break;
             }
-            let Flying { to, path, bytes, ecn } = entry.remove();
-            self.node(to).endpoint.handle_marked_packet(now, path, &bytes, ecn);
+            let Flying { to, path, mut bytes, ecn } = entry.remove();
+            self.node(to).endpoint.handle_marked_packet(now, path, &mut bytes, ecn);
         }
         self.a.endpoint.handle_timeout(now);
         self.z.endpoint.handle_timeout(now);
