@@ -11,6 +11,8 @@
 //! dropped.
 
 mod rejection;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod writer;
 
