@@ -9,6 +9,7 @@ use crate::doors::DoorNews;
 use crate::keeper::Keeper;
 use crate::log;
 use crate::services::ListenerId;
+use crate::settings::Settings;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -495,19 +496,26 @@ impl Stack {
         let paths = self.base.core.path_policies.read().map_err(|e| e.to_string())?;
         let trust = self.base.keys.trust_mut().map(|trust| trust.read_peers());
         let peers = trust.transpose().map_err(|e| e.to_string())?.flatten();
+        let values = Settings::values(&self.base.core.config);
         self.settings.apply(&mut self.base.core.config).map_err(|e| e.to_string())?;
+        let before = self.base.core.rules.adopt(rules);
+        // Which keys are needed follows from settings and rules.
+        if let Err(error) = protection::load_keys(&mut self.base) {
+            Settings::restore(&mut self.base.core.config, &values);
+            self.base.core.rules.adopt(before);
+            return Err(error.to_string());
+        }
         self.adopt_settings();
         self.base.core.adopt_path_policies(paths);
-        let count = self.base.core.rules.adopt(rules);
         if let Some((trust, peers)) = self.base.keys.trust_mut().zip(peers) {
             trust.adopt(peers);
         }
-        protection::prepare_keys(&mut self.base).map_err(|e| e.to_string())?;
+        protection::offer_keys(&mut self.base);
         self.review_listeners();
         self.attempts.find_relays(&mut self.base.core, Lookup::Beside);
         self.services.listen_direct(&mut self.base);
         self.base.core.control.tell_redirectors();
-        Ok(count)
+        Ok(self.base.core.rules.len())
     }
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {

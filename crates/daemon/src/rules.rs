@@ -33,9 +33,13 @@ impl Rules {
         self.file.as_ref().map_or_else(|| Ok(Table::default()), |file| Ok(file.read()?.table()))
     }
 
-    /// Goes by another table from now on; returns how many rules it has.
-    pub(crate) fn adopt(&mut self, table: Table) -> usize {
-        self.table = table;
+    /// Goes by another table from now on; returns the one before.
+    pub(crate) fn adopt(&mut self, table: Table) -> Table {
+        std::mem::replace(&mut self.table, table)
+    }
+
+    /// How many rules the table has.
+    pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 

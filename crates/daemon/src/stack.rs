@@ -198,7 +198,8 @@ impl Stack {
                 memory,
             ),
         };
-        protection::prepare_keys(&mut stack.base)?;
+        protection::load_keys(&mut stack.base)?;
+        protection::offer_keys(&mut stack.base);
         stack.base.core.begin_sharing();
         stack.begin_gateway()?;
         stack.begin_doors()?;

@@ -18,11 +18,11 @@ use tracing::{info, warn};
 /// The association was aborted: whatever else has come on it counts for nothing.
 pub(crate) struct Ended;
 
-/// Reads the keys of this host as soon as something is to be encrypted.
+/// Reads the keys of this host as soon as something is to be encrypted. [`offer_keys`] puts them to use.
 ///
 /// # Errors
-/// Everything is to be encrypted, and nothing can be.
-pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
+/// Everything is to be encrypted, and nothing can be. Nothing has changed then.
+pub(crate) fn load_keys(base: &mut Base) -> io::Result<()> {
     if base.core.config.gateway.is_some() {
         return Ok(());
     }
@@ -44,14 +44,22 @@ pub(crate) fn prepare_keys(base: &mut Base) -> io::Result<()> {
             }
         }
     }
-    for (id, rejection) in keys.distrusted() {
+    Ok(())
+}
+
+/// Ends associations whose peers are not trusted any more, and offers peers what they may encrypt by.
+pub(crate) fn offer_keys(base: &mut Base) {
+    if base.core.config.gateway.is_some() {
+        return;
+    }
+    for (id, rejection) in base.keys.distrusted() {
         reject(base, id, &rejection);
     }
     warn_of_unknown_names(base);
     let is_offered = !base.keys.is_unkept() || base.core.config.encrypt == Encrypt::Require;
+    let of_peers = base.core.encrypt_of_peers();
     let offered = parameters::key_management(if is_offered { of_peers } else { Encrypt::Off });
     base.core.driver.endpoint_mut().configure(|it| it.key_management = offered);
-    Ok(())
 }
 
 /// Rules know peers by names that nobody has.

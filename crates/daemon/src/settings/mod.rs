@@ -26,7 +26,7 @@ impl Settings {
     pub(crate) fn load(
         config: &mut StackConfig,
     ) -> Result<(Self, Vec<SettingsError>), SettingsError> {
-        let initial = KNOBS.iter().map(|knob| knob.get(config)).collect();
+        let initial = Self::values(config);
         let fixed = std::mem::take(&mut config.fixed);
         let settings = Self { file: config.settings.take(), initial, fixed };
         let mut ignored = Vec::new();
@@ -39,6 +39,16 @@ impl Settings {
             Some(_) | None => settings.apply(config)?,
         }
         Ok((settings, ignored))
+    }
+
+    /// What is in force, for [`Self::restore`].
+    pub(crate) fn values(config: &StackConfig) -> Vec<u64> {
+        KNOBS.iter().map(|knob| knob.get(config)).collect()
+    }
+
+    /// Puts earlier values into force again.
+    pub(crate) fn restore(config: &mut StackConfig, values: &[u64]) {
+        KNOBS.iter().zip(values).for_each(|(knob, value)| knob.set(config, *value));
     }
 
     /// Reads the file and puts it into force. Nothing changes when it is wrong.

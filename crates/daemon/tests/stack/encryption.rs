@@ -6,7 +6,7 @@ use crate::common::{
 };
 use manypath_control::Reply;
 use manypath_control::status::{EncryptionStatus, FallbackReason, StackStatus};
-use manypath_daemon::{DEFAULT_UDP_PORT, KeyFiles, StackConfig};
+use manypath_daemon::{DEFAULT_UDP_PORT, KeyFiles, SettingsFile, StackConfig};
 use manypath_keys::PublicKey;
 use manypath_rules::Encrypt::{self, Off, Opportunistic, Require};
 use manypath_trust::{IdentitySource, KnownPeersFile, load_or_create_identity};
@@ -309,6 +309,31 @@ fn nothing_is_read_again_when_a_list_of_keys_cannot_be() {
     let Reply::Refused { why } = launcher.receive() else { panic!("a folder was read") };
     assert!(why.contains("authorized"), "{why}");
     assert_eq!(launcher.direct(destination).0, FallbackReason::Rule);
+}
+
+#[test]
+fn nothing_changes_when_what_is_to_be_encrypted_from_now_on_cannot_be() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let mut ours = folder.files("client");
+    ours.identity = IdentitySource::File(folder.path("there-is-none"));
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let (table, settings) = (Table::new(network, ""), folder.path("settings"));
+    fs::write(&settings, "encrypt = off\n").unwrap();
+    let (_client, mut launcher) = Host::with_launcher(StackConfig {
+        rules: table.file(),
+        settings: Some(SettingsFile::named(settings.clone())),
+        keys: Some(ours),
+        ..client(network, Off)
+    });
+    table.write("default remote disable\n");
+    fs::write(&settings, "encrypt = require\n").unwrap();
+    launcher.send(&manypath_control::Request::Reload);
+    let Reply::Refused { why } = launcher.receive() else { panic!("there is no key") };
+    assert!(why.contains("there-is-none"), "{why}");
+    let sent = pattern(10_000, 5);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
 }
 
 /// Bytes that are not authentic, and peers that never complete the handshake.
