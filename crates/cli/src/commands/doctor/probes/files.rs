@@ -5,10 +5,10 @@ use super::super::findings::{
 };
 use manypath_control::runtime;
 use manypath_control::status::{FallbackReason, StackStatus};
-use manypath_daemon::{PeerCache, SettingsError, SettingsFile};
+use manypath_daemon::{PeerCache, Said, SettingsError, SettingsFile};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use manypath_rules::{
-    Decider, FileError, PathLimits, Place, Policy, Protocol, Query, RulesFile, Table,
+    Decider, Encrypt, FileError, PathLimits, Place, Policy, Protocol, Query, RulesFile, Table,
 };
 use manypath_trust::IdentitySource;
 use std::net::SocketAddr;
@@ -34,10 +34,14 @@ pub(super) fn look(findings: &mut Findings) {
         }
         Err(error) => findings.files.push(fault("paths", error)),
     }
-    if let Err(error) = SettingsFile::usual().read() {
+    let settings = SettingsFile::usual().read();
+    let off = |said: &Said| said.name == "encrypt" && said.value == Encrypt::Off as u64;
+    // Stacks that encrypt nothing make no key, so neither does a look at it.
+    let encrypts = !settings.as_ref().is_ok_and(|all| all.iter().any(off));
+    if let Err(error) = settings {
         findings.files.push(settings_fault(error));
     }
-    if let Err(error) = IdentitySource::Own.load_lasting() {
+    if encrypts && let Err(error) = IdentitySource::Own.load_lasting() {
         let (file, message) = (error.path.clone(), error.message().to_owned());
         findings.files.push(FileFault { kind: "keys", file, line: None, message });
     }
