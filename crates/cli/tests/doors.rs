@@ -169,6 +169,61 @@ fn a_proxy_without_rights_looks_names_up() {
     );
 }
 
+/// A SOCKS client that sends one datagram, `PROXY HOST PORT`; prints what comes back, and from where.
+const ASK: &str = "
+import socket, struct, sys
+proxy, host, port = sys.argv[1], sys.argv[2].encode(), int(sys.argv[3])
+tcp = socket.create_connection((proxy, 1080), 10)
+def take(count):
+    got = b''
+    while len(got) < count:
+        more = tcp.recv(count - len(got))
+        if not more: sys.exit('closed')
+        got += more
+    return got
+tcp.sendall(b'\\x05\\x01\\x00\\x05\\x03\\x00\\x01' + bytes(6))
+answer = take(12)
+if answer[3]: sys.exit('refused')
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.settimeout(float(sys.argv[4]) if len(sys.argv) > 4 else 10)
+udp.sendto(b'\\0\\0\\0\\x03' + bytes([len(host)]) + host + struct.pack('!H', port) + b'question', (socket.inet_ntoa(answer[6:10]), struct.unpack('!H', answer[10:])[0]))
+try:
+    got = udp.recv(2000)
+    print(socket.inet_ntoa(got[4:8]), struct.unpack('!H', got[8:10])[0], got[10:].decode())
+except TimeoutError:
+    print('nothing')
+";
+
+const DATAGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/datagrams.py");
+
+#[test]
+fn datagrams_go_over_socks_but_not_to_the_proxys_own_host() {
+    let mut site = Site::new();
+    sh(&site, Host::Left, "ip link set lo up");
+    std::fs::write(site.dir.join("rules"), "remote enable udp any lifetime=2s\n").unwrap();
+    site.service("python3", &[DATAGRAMS, "server", "0.0.0.0", "7000"], "udp", 7000);
+    site.service_on(Host::Left, "python3", &[DATAGRAMS, "server", "0.0.0.0", "7001"], "udp", 7001);
+    site.service(MANYPATH, &["serve", "--allow", "7000/udp", "-v"], "udp", 9899);
+    let (server, proxy) = (site.server(), site.lab.address(Host::Left, 0).to_string());
+    let args = ["gateway", "--socks", &proxy, "--clients", "10.77.0.0/16", "-v"];
+    site.service_on(Host::Left, MANYPATH, &args, "tcp", 1080);
+    let ask = |host: &str, port: &str, wait: &str| {
+        let mut command = site.command(Host::Right, "python3");
+        command.args(["-c", ASK, &proxy, host, port, wait]);
+        success(finish(command)).stdout.trim().to_owned()
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(&server, "7000", "20"), format!("{server} 7000 question"));
+    }
+    assert_eq!(site.server_counter("datagram_accepted"), 2);
+    for own in [proxy.as_str(), "127.0.0.1", "localhost", "10.77.2.1"] {
+        assert_eq!(ask(own, "7001", "0.5"), "nothing", "{own}");
+    }
+    let status = left_status(&site);
+    assert_eq!(status["counters"]["stack_door_datagrams_refused"], 4, "{status}");
+    assert_eq!(status["door_hosts"][0]["carried"], 2, "{status}");
+}
+
 #[test]
 fn a_proxy_is_open_to_nobody_by_mistake() {
     let mut site = Site::new();

@@ -19,6 +19,8 @@ pub(crate) enum Asker {
     Onward(u64),
     /// A client of a door, by its number.
     Door(u64),
+    /// A destination of datagrams of such a client, by its number.
+    DoorDatagrams(u64),
     /// Whoever looks for this relay.
     Relay(&'static str),
 }

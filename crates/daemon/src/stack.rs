@@ -349,6 +349,7 @@ impl Stack {
             Source::DoorClient(id) => {
                 self.clients.doors.on_client_event(base, &mut self.attempts, id, event)
             }
+            Source::DoorDatagrams(id) => self.clients.doors.on_datagrams(base, id, false),
             Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
             Source::Line(control) => self.datagrams.on_line(control),
             Source::Network => {

@@ -29,6 +29,8 @@ pub(crate) enum Source {
     DoorListener(u64),
     /// A client of a door that waits.
     DoorClient(u64),
+    /// A socket of a door's client for datagrams, or of one of its destinations.
+    DoorDatagrams(u64),
     /// The local socket of a flow of datagrams.
     Datagrams(u64),
     /// The line over which datagrams come from a redirector, by its control connection.
@@ -66,6 +68,7 @@ impl Source {
             Self::Clock => (15, 0),
             Self::DoorListener(index) => (16, index),
             Self::DoorClient(id) => (17, id),
+            Self::DoorDatagrams(id) => (18, id),
         }
     }
 
@@ -98,6 +101,7 @@ impl Source {
             15 => Self::Clock,
             16 => Self::DoorListener(id),
             17 => Self::DoorClient(id),
+            18 => Self::DoorDatagrams(id),
             _ => return None,
         })
     }
@@ -122,6 +126,7 @@ mod tests {
             Source::Caller(5),
             Source::DoorListener(2),
             Source::DoorClient(8),
+            Source::DoorDatagrams(4),
             Source::Datagrams(6),
             Source::Line(2),
             Source::Clock,

@@ -41,8 +41,7 @@ pub enum FlowEvent {
         /// The address of the peer's program.
         source: SocketAddr,
     },
-    /// The same for a destination beyond this side: see
-    /// [`FlowMux::destination_beyond`](crate::FlowMux::destination_beyond).
+    /// The same for a destination beyond this side: see [`FlowMux::beyond`](crate::FlowMux::beyond).
     IncomingBeyond(FlowId),
     /// The peer has accepted the flow.
     Opened {

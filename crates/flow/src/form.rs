@@ -123,7 +123,7 @@ impl Flows {
         }
     }
 
-    /// See [`FlowMux::destination_beyond`].
+    /// Where a flow leads that goes beyond its acceptor.
     pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
         self.beyond(flow).map(|beyond| &beyond.destination)
     }

@@ -205,7 +205,7 @@ fn sctp_only(options: &Options) -> bool {
 }
 
 /// The unspecified address of the same family.
-fn unspecified_like(addr: SocketAddr) -> SocketAddr {
+pub(crate) fn unspecified_like(addr: SocketAddr) -> SocketAddr {
     match addr {
         SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
         SocketAddr::V6(_) => SocketAddr::from(([0u16; 8], 0)),

@@ -135,16 +135,20 @@ impl Attempts {
         policy == Policy::Enable && self.relays.of(core, destination, &options).is_some()
     }
 
-    /// The relays by which datagrams may go that can be asked now; `None` if they use none.
+    /// The relays by which datagrams may go that can be asked now, and why there is none of them; `None` if they use no
+    /// relay.
     pub(crate) fn usable_relays(
         &self,
         core: &Core,
         destination: SocketAddr,
         options: &Options,
-    ) -> Option<Vec<RelayAt>> {
+    ) -> Option<Result<Vec<RelayAt>, FallbackReason>> {
         let mut relays = self.relays.of(core, destination, options)?;
+        if relays.is_empty() {
+            return Some(Err(FallbackReason::RelayUnresolved));
+        }
         relays.retain(|relay| !self.is_passed_over(core, *relay));
-        Some(relays)
+        Some(if relays.is_empty() { Err(FallbackReason::Remembered) } else { Ok(relays) })
     }
 
     /// Whether the relay was of no use a short while ago.

@@ -3,7 +3,7 @@
 use super::relay::{Relay, Side};
 use super::serve::refuse_datagrams;
 use super::{DatagramId, Step};
-use crate::attempt::{Attempts, RelayAt, must_fail};
+use crate::attempt::{RelayAt, must_fail};
 use crate::base::Base;
 use crate::datagrams::Datagrams;
 use crate::log;
@@ -71,7 +71,7 @@ impl Datagrams {
             Some(errno @ (libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES)) => {
                 (Refusal::Errno(errno.unsigned_abs() as u16), "onward_dials_failed")
             }
-            _ => (Refusal::Busy, "datagrams_impossible"),
+            Some(_) | None => (Refusal::Busy, "datagrams_impossible"),
         })?;
         base.with_datagrams(association, |datagrams| datagrams.accept(flow));
         let by = base.keys.who(association).map_or_else(String::new, |who| format!(" by {who}"));
@@ -140,7 +140,7 @@ pub(super) fn first_relay(
     source: IpAddr,
     options: &Options,
 ) -> Result<(AssociationId, RelayAt), FallbackReason> {
-    let mut why = FallbackReason::RelayUnresolved;
+    let mut why = FallbackReason::Remembered;
     while let Some(relay) = relays.pop() {
         match association_with(base, relay, source, options) {
             Ok(association) => return Ok((association, relay)),
@@ -170,18 +170,6 @@ pub(super) fn relays(base: &mut Base, id: AssociationId) -> Option<bool> {
         base.touch(id);
     }
     answer.map(|answer| answer == RelayAnswer::Relays)
-}
-
-/// The relays for datagrams to `destination`, the best last; none if they use no relay.
-pub(super) fn relays_to(
-    base: &Base,
-    attempts: &Attempts,
-    destination: SocketAddr,
-    options: &Options,
-) -> Option<Vec<RelayAt>> {
-    let mut relays = attempts.usable_relays(&base.core, destination, options)?;
-    relays.reverse();
-    Some(relays)
 }
 
 fn socket_to(destination: SocketAddr) -> io::Result<OwnedFd> {

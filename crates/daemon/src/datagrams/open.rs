@@ -63,9 +63,10 @@ impl Datagrams {
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
         let open = Open::from(source, destination);
-        let relays = super::onward::relays_to(base, attempts, destination, &options);
+        let relays = attempts.usable_relays(&base.core, destination, &options).transpose()?;
         let (association, by, relays) = if let Some(mut relays) = relays {
             base.core.check_ends(&open)?;
+            relays.reverse();
             let (association, by) =
                 super::onward::first_relay(base, &mut relays, source.ip(), &options)?;
             (association, Some(by), relays)

@@ -129,7 +129,7 @@ impl DoorRoom {
         id: u64,
         event: &Event,
     ) {
-        let Some(client) = self.talking.get_mut(&id) else { return };
+        let Some(client) = self.talking.get_mut(&id) else { return self.udp.on_stream(id) };
         if event.is_error() {
             return self.drop_client(base, attempts, id);
         }
@@ -146,6 +146,7 @@ impl DoorRoom {
             let answered = match client.step() {
                 Ok(Step::Wait) => return,
                 Ok(Step::Answer(bytes)) => client.say(&bytes),
+                Ok(Step::Associate) => return self.associate(base, id),
                 Ok(Step::Connect(target)) => return self.on_target(base, attempts, id, target),
                 Ok(Step::Refuse(fault)) => return self.refuse(base, attempts, id, fault),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -154,6 +155,22 @@ impl DoorRoom {
             if answered.is_err() {
                 return self.drop_client(base, attempts, id);
             }
+        }
+    }
+
+    /// It wants to send datagrams.
+    fn associate(&mut self, base: &mut Base, id: u64) {
+        let Some(client) = self.talking.remove(&id) else { return };
+        let DoorClient { stream, peer, talk, .. } = client;
+        let begun = self.udp.begin(base, id, stream, peer.ip());
+        let granted = begun.and_then(|at| {
+            self.hosts.of(peer.ip());
+            let answer = talk.map(|talk| talk.granted(at)).unwrap_or_default();
+            self.udp.say(id, &answer)
+        });
+        if let Err(error) = granted {
+            info!(target: log::CONNECTION, "client {peer}: no datagrams: {error}");
+            base.core.count("door_requests_refused");
         }
     }
 

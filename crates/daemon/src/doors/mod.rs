@@ -13,6 +13,7 @@ mod client;
 mod hosts;
 mod listen;
 mod talk;
+mod udp;
 mod users;
 
 pub use listen::listen_transparently;
@@ -21,9 +22,10 @@ pub use users::Users;
 use crate::accept::{accept, refuse};
 use crate::allow::meanings;
 use crate::association::RelayId;
-use crate::attempt::{Attempts, Client, Control};
+use crate::attempt::{Attempts, Client, Control, unspecified_like};
 use crate::base::Base;
 use crate::core::Core;
+use crate::datagrams::{Datagrams, Program};
 use crate::log;
 use crate::relays::{Carrier, Relays};
 use crate::stack::Stack;
@@ -44,6 +46,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tracing::warn;
+use udp::UdpRoom;
 
 /// How long a client of a proxy may take to say where it wants to go.
 const TALK_TIME: Duration = Duration::from_secs(10);
@@ -86,6 +89,8 @@ pub(crate) struct DoorRoom {
     /// Those whose connections are carried, and their hosts.
     carried: BTreeMap<u64, IpAddr>,
     hosts: Hosts,
+    /// Clients that send datagrams.
+    udp: UdpRoom,
     /// For people.
     label: String,
 }
@@ -159,7 +164,7 @@ impl DoorRoom {
             || self.clients.iter().any(|network| network.contains(host));
         let refused = if !welcome {
             Some("door_clients_refused_address")
-        } else if self.talking.len() + self.carried.len() >= self.max_clients {
+        } else if self.talking.len() + self.carried.len() + self.udp.len() >= self.max_clients {
             Some("door_clients_refused_too_many")
         } else {
             None
@@ -212,9 +217,29 @@ impl DoorRoom {
         self.hosts.status(&open.collect::<Vec<_>>())
     }
 
+    /// Asks for the ways to destinations of datagrams; whether there were any.
+    fn ask_for_datagrams(
+        &mut self,
+        base: &mut Base,
+        attempts: &Attempts,
+        datagrams: &mut Datagrams,
+    ) -> bool {
+        let mut any = false;
+        while let Some((id, destination)) = self.udp.next_wanted() {
+            any = true;
+            let source = unspecified_like(destination);
+            datagrams.on_open(base, attempts, of_door(id), destination, source);
+        }
+        for id in self.udp.take_dropped() {
+            datagrams.cancel(base, of_door(id));
+        }
+        any
+    }
+
     /// Resets the clients that still wait.
     pub(crate) fn end(&mut self, base: &Base) {
         self.close();
+        self.udp.end_all();
         for client in std::mem::take(&mut self.talking).into_values() {
             client.reset(&base.core.registry);
         }
@@ -255,6 +280,13 @@ impl Stack {
             let doors = &mut self.clients.doors;
             let (base, attempts) = (&mut self.base, &mut self.attempts);
             match news {
+                DoorNews::Reply(reply) if doors.udp.has_flow(&reply) => {
+                    if let Some((id, addr, fd)) = doors.udp.on_reply(base, &mut doors.hosts, &reply)
+                    {
+                        let program = Program { addr, inode: None, connected: false };
+                        self.datagrams.on_attach(base, of_door(id), program, fd);
+                    }
+                }
                 DoorNews::Moved(id, carrier, bytes) => doors.on_moved(id, carrier, bytes),
                 DoorNews::Reply(Reply::Closed { id }) => drop(doors.carried.remove(&id)),
                 DoorNews::Reply(Reply::Direct { id, .. }) => doors.look_up(base, attempts, id),
@@ -269,7 +301,8 @@ impl Stack {
                 DoorNews::Reply(_) => {}
             }
         }
-        any
+        let doors = &mut self.clients.doors;
+        doors.ask_for_datagrams(&mut self.base, &self.attempts, &mut self.datagrams) || any
     }
 
     /// Begins to take clients in.
@@ -291,6 +324,26 @@ impl Stack {
     /// What each host behind the doors has had.
     pub(crate) fn door_hosts(&self) -> Vec<DoorHostStatus> {
         self.clients.doors.host_statuses(&self.base.core, &self.relays)
+    }
+}
+
+const fn of_door(id: u64) -> Client {
+    Client { control: Control::Doors, id }
+}
+
+impl DoorRoom {
+    /// A socket for datagrams of a client may have something, or `timer`: it has had its time.
+    pub(crate) fn on_datagrams(&mut self, base: &mut Base, id: u64, timer: bool) {
+        let Self { udp, hosts, .. } = self;
+        match timer {
+            true => udp.on_timer(base, hosts, id),
+            false => udp.on_socket(base, hosts, id),
+        }
+    }
+
+    /// The name of a datagram's destination has been looked up.
+    pub(crate) fn on_datagram_name(&mut self, base: &mut Base, id: u64, addresses: &[IpAddr]) {
+        self.udp.on_addresses(base, &mut self.hosts, id, addresses);
     }
 }
 

@@ -17,15 +17,16 @@ const USER_AND_PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xff;
 const PASSWORD_VERSION: u8 = 1;
 const CONNECT: u8 = 1;
+const UDP_ASSOCIATE: u8 = 3;
 
 /// Where a client wants to go.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Target {
     pub(super) host: TargetHost,
     pub(super) port: u16,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TargetHost {
     Address(IpAddr),
     Name(String),
@@ -40,7 +41,7 @@ pub(super) enum Fault {
     TooLong,
     /// An HTTP method other than CONNECT.
     Method,
-    /// A SOCKS command other than CONNECT.
+    /// A SOCKS command other than CONNECT and UDP ASSOCIATE.
     Command,
     /// A kind of address that RFC 1928 does not know.
     AddressType,
@@ -63,6 +64,8 @@ pub(super) enum Step {
     Wait,
     Answer(Vec<u8>),
     Connect(Target),
+    /// It wants to send datagrams.
+    Associate,
     Refuse(Fault),
 }
 
@@ -167,11 +170,7 @@ impl Talk {
             Stage::Http => b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec(),
             Stage::First | Stage::SocksPassword | Stage::SocksRequest => {
                 let mut reply = vec![SOCKS5, 0, 0];
-                match local.ip() {
-                    IpAddr::V4(ip) => reply.extend([&[1][..], &ip.octets()].concat()),
-                    IpAddr::V6(ip) => reply.extend([&[4][..], &ip.octets()].concat()),
-                }
-                reply.extend(local.port().to_be_bytes());
+                put_address(&mut reply, local);
                 reply
             }
         }
@@ -206,23 +205,55 @@ fn socks_request(bytes: &[u8]) -> (usize, Step) {
     if version != SOCKS5 {
         return (0, Step::Refuse(Fault::Malformed));
     }
-    let address = match kind {
-        1 => rest.first_chunk::<4>().map(|ip| (Some(TargetHost::from(Ipv4Addr::from(*ip))), 4)),
-        4 => rest.first_chunk::<16>().map(|ip| (Some(TargetHost::from(Ipv6Addr::from(*ip))), 16)),
-        3 => counted(rest).map(|(name, _)| (host(name), 1 + name.len())),
-        _ => return (0, Step::Refuse(Fault::AddressType)),
+    let (host, port, length) = match socks_target(kind, rest) {
+        Ok(Some(target)) => target,
+        Ok(None) => return (0, Step::Wait),
+        Err(fault) => return (0, Step::Refuse(fault)),
     };
-    let Some((host, length)) = address else { return (0, Step::Wait) };
-    let Some(port) = rest.get(length..).and_then(<[u8]>::first_chunk) else {
-        return (0, Step::Wait);
-    };
-    let port = u16::from_be_bytes(*port);
     let step = match (command, host) {
+        // From which address it is going to send, its first datagram shows.
+        (UDP_ASSOCIATE, _) => Step::Associate,
         (CONNECT, Some(host)) => Step::Connect(Target { host, port }),
         (CONNECT, None) => Step::Refuse(Fault::NoSuchName),
         _ => Step::Refuse(Fault::Command),
     };
-    (4 + length + 2, step)
+    (4 + length, step)
+}
+
+/// An address of this kind and a port, and how long they are: no host if its name cannot be one, and nothing if not all
+/// has come.
+fn socks_target(kind: u8, rest: &[u8]) -> Result<Option<(Option<TargetHost>, u16, usize)>, Fault> {
+    let address = match kind {
+        1 => rest.first_chunk::<4>().map(|ip| (Some(TargetHost::from(Ipv4Addr::from(*ip))), 4)),
+        4 => rest.first_chunk::<16>().map(|ip| (Some(TargetHost::from(Ipv6Addr::from(*ip))), 16)),
+        3 => counted(rest).map(|(name, _)| (host(name), 1 + name.len())),
+        _ => return Err(Fault::AddressType),
+    };
+    let port = |length| rest.get(length..).and_then(<[u8]>::first_chunk).copied();
+    let whole = |(host, length)| Some((host, u16::from_be_bytes(port(length)?), length + 2));
+    Ok(address.and_then(whole))
+}
+
+/// A datagram of a SOCKS client: where it is to go, and what. Parts of one are dropped, which RFC 1928 lets a proxy do.
+pub(super) fn datagram(bytes: &[u8]) -> Option<(Target, &[u8])> {
+    let (&[_, _, 0, kind], rest) = bytes.split_first_chunk()? else { return None };
+    let (host, port, length) = socks_target(kind, rest).ok()??;
+    Some((Target { host: host?, port }, rest.get(length..)?))
+}
+
+/// What stands before a datagram that has come from there.
+pub(super) fn datagram_head(from: std::net::SocketAddr) -> Vec<u8> {
+    let mut head = vec![0; 3];
+    put_address(&mut head, from);
+    head
+}
+
+fn put_address(out: &mut Vec<u8>, address: std::net::SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => out.extend([&[1][..], &ip.octets()].concat()),
+        IpAddr::V6(ip) => out.extend([&[4][..], &ip.octets()].concat()),
+    }
+    out.extend(address.port().to_be_bytes());
 }
 
 impl<T: Into<IpAddr>> From<T> for TargetHost {
@@ -307,7 +338,7 @@ impl std::fmt::Display for Fault {
             Self::Method => {
                 "this proxy takes CONNECT only; use it for https:// or as a SOCKS5 proxy"
             }
-            Self::Command => "this proxy takes the command CONNECT only",
+            Self::Command => "this proxy takes the commands CONNECT and UDP ASSOCIATE only",
             Self::AddressType => "unknown kind of address",
             Self::Unauthenticated => "a user and a password are needed",
             Self::Forbidden => "this destination is not open to clients of this proxy",
@@ -342,7 +373,7 @@ mod tests {
         for end in 0..=bytes.len() {
             let (count, step) = talk.read(&bytes[taken..end]);
             taken += count;
-            let over = matches!(step, Step::Connect(_) | Step::Refuse(_));
+            let over = matches!(step, Step::Connect(_) | Step::Associate | Step::Refuse(_));
             steps.extend((step != Step::Wait).then_some(step));
             if over {
                 break;
@@ -367,6 +398,7 @@ mod tests {
                 address("127.0.0.1", 80),
             ),
             (b"\x05\x02\x00\x01\xc0\x00\x02\x07\x00\x50", Step::Refuse(Fault::Command)),
+            (b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", Step::Associate),
             (b"\x05\x01\x00\x02", Step::Refuse(Fault::AddressType)),
             (b"\x05\x01\x00\x03\x03a b\x00\x50", Step::Refuse(Fault::NoSuchName)),
             (b"\x05\x01\x00\x03\x00\x00\x50", Step::Refuse(Fault::NoSuchName)),
@@ -378,6 +410,30 @@ mod tests {
             assert!(taken <= said.len() - 4, "what follows is for the destination: {request:x?}");
             assert_eq!(talk.refused(Fault::Command)[..2], [5, 7]);
         }
+    }
+
+    #[test]
+    fn datagrams_of_socks_clients_say_where_they_go() {
+        let named = |bytes: &'static [u8]| {
+            datagram(bytes).map(|(target, rest)| (Step::Connect(target), rest))
+        };
+        let v4 = b"\0\0\0\x01\xc0\x00\x02\x07\x00\x35payload";
+        assert_eq!(named(v4), Some((address("192.0.2.7", 53), &b"payload"[..])));
+        let empty = named(b"\0\0\0\x03\x09a.example\x01\xbb");
+        assert_eq!(empty, Some((name("a.example", 443), &b""[..])));
+        for wrong in [
+            &b"\0\0\x01\x01\xc0\x00\x02\x07\x00\x35"[..],
+            b"\0\0\0\x02\0\0\0\0\0\0",
+            b"\0\0\0\x03\x03a b\0\x35",
+            b"\0\0",
+            b"",
+        ] {
+            assert_eq!(datagram(wrong), None, "{wrong:x?}");
+        }
+        for length in 0..10 {
+            assert_eq!(datagram(&v4[..length]), None);
+        }
+        assert_eq!(datagram_head("192.0.2.7:53".parse().unwrap()), v4[..10]);
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Doors: clients that say where they want to go, and are carried as programs are.
 
-use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, pattern, service, unused_port};
+use crate::common::{
+    Host, LIMIT, Launcher, Network, Table, counter, echo, pattern, service, unused_port,
+};
+use crate::relayed_datagrams::echoes as udp_echoes;
 use manypath_control::status::StackStatus;
-use manypath_daemon::{Doors, StackConfig, Users};
+use manypath_daemon::{Allow, Doors, StackConfig, Users};
+use manypath_rules::Protocol;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// A stack with a proxy, and where that is.
@@ -67,6 +71,19 @@ impl Proxy {
         self.socks(&[&b"\x05\x01\x00\x01"[..], &ip.octets(), &port].concat())
     }
 
+    /// A client that sends datagrams, and its socket.
+    fn associate(&self) -> (TcpStream, UdpSocket) {
+        let mut client = self.client();
+        client.write_all(b"\x05\x01\x00\x05\x03\x00\x01\0\0\0\0\0\0").unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).unwrap();
+        let [5, 0, 5, 0, 0, 1, a, b, c, d, high, low] = answer else { panic!("{answer:?}") };
+        let socket = UdpSocket::bind((client.local_addr().unwrap().ip(), 0)).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        socket.connect((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low]))).unwrap();
+        (client, socket)
+    }
+
     /// All that an HTTP client hears.
     fn http(&self, head: &str) -> String {
         let mut client = self.client();
@@ -96,6 +113,83 @@ fn is_closed(mut client: TcpStream) -> bool {
         Ok(count) => count == 0,
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
     }
+}
+
+/// A datagram as a SOCKS client writes it.
+fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    let IpAddr::V4(ip) = to.ip() else { panic!("IPv4") };
+    [&[0, 0, 0, 1][..], &ip.octets(), &to.port().to_be_bytes(), payload].concat()
+}
+
+fn received(socket: &UdpSocket) -> Vec<u8> {
+    let mut room = [0; 65_536];
+    let len = socket.recv(&mut room).unwrap();
+    room[..len].to_vec()
+}
+
+#[test]
+fn datagrams_of_clients_are_carried_where_a_rule_says_so_and_plain_elsewhere() {
+    let network = Network::new();
+    let [carried, plain] = [(); 2].map(|()| udp_echoes(network.server()[0]));
+    let allow = Allow { addr: Some(carried.ip()), port: carried.port(), protocol: Protocol::Udp };
+    let server = StackConfig { allow: vec![allow], ..network.server_config(&[]) };
+    let (_server, at_server) = Host::with_launcher(server);
+    let rule = format!("remote enable udp port {} lifetime=5s\n", carried.port());
+    let table = Table::new(network, &rule);
+    let listener = TcpListener::bind((network.client()[0], 0)).unwrap();
+    let at = listener.local_addr().unwrap();
+    let (lans, clients) = (Vec::new(), Vec::new());
+    let doors = Doors { proxies: vec![listener], lans, clients, users: None, max_clients: 9 };
+    let config = StackConfig { doors: Some(doors), rules: table.file(), ..network.client_config() };
+    let (stack, status) = Host::with_launcher(config);
+    let proxy = Proxy { at, stack, status };
+    let (client, socket) = proxy.associate();
+    for to in [carried, plain] {
+        for size in [0, 9, 1200, 40_000] {
+            let sent = datagram(to, &pattern(size, 5));
+            socket.send(&sent).unwrap();
+            assert!(received(&socket) == sent, "{to}: {size}");
+        }
+    }
+    assert_eq!(counter(&at_server.status(), "datagram_accepted"), 1);
+    let now = proxy.status.status();
+    let [host] = &now.door_hosts[..] else { panic!("{now:#?}") };
+    assert_eq!((host.carried, host.plain), (1, 1));
+    assert_eq!((host.sent_bytes, host.received_bytes), (82_418, 82_418));
+    assert_eq!(now.associations[0].datagrams.len(), 1);
+    // The end of the TCP connection is that of everything.
+    drop(client);
+    proxy.status.wait_for("the end", |now| now.associations[0].datagrams.is_empty());
+    assert_eq!(counter(&proxy.status.status(), "stack_datagram_relays_ended"), 1);
+}
+
+#[test]
+fn nobody_sends_datagrams_in_the_place_of_a_client() {
+    let network = Network::new();
+    let plain = udp_echoes(network.server()[0]);
+    let proxy = proxy(network);
+    let (_client, socket) = proxy.associate();
+    socket.send(&datagram(plain, b"mine")).unwrap();
+    assert_eq!(received(&socket), datagram(plain, b"mine"));
+    let relayed = socket.peer_addr().unwrap();
+    for host in [socket.local_addr().unwrap().ip(), network.client()[1]] {
+        let stranger = UdpSocket::bind((host, 0)).unwrap();
+        stranger.send_to(&datagram(plain, b"not mine"), relayed).unwrap();
+    }
+    // Parts of datagrams, and what is none.
+    let mut part = datagram(plain, b"part");
+    part[2] = 1;
+    socket.send(&part).unwrap();
+    socket.send(b"").unwrap();
+    socket.send(&datagram(SocketAddr::from(([224, 0, 0, 1], 53)), b"group")).unwrap();
+    socket.send(&datagram(plain, b"mine, too")).unwrap();
+    assert_eq!(received(&socket), datagram(plain, b"mine, too"));
+    let status = proxy.status.status();
+    let counts = ["of_strangers", "malformed", "refused"]
+        .map(|what| counter(&status, &format!("stack_door_datagrams_{what}")));
+    assert_eq!(counts, [2, 2, 1]);
+    let host = &status.door_hosts[0];
+    assert_eq!((host.plain, host.refused, host.received_bytes), (1, 1, 13));
 }
 
 #[test]

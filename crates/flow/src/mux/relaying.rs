@@ -15,7 +15,7 @@ use crate::error::{FlowError, OpenError};
 use crate::event::{FlowEvent, Refusal};
 use crate::flow::{Flow, Phase, Recv};
 use crate::lanes::{LaneKey, Opener};
-use crate::message::{Beyond, Body, Control, Destination, RelayAnswer, RelayBody, RelayOpen};
+use crate::message::{Beyond, Body, Control, RelayAnswer, RelayBody, RelayOpen};
 use crate::table::FlowId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -63,7 +63,7 @@ impl FlowMux {
     /// # Errors
     /// As of [`FlowMux::open`]. That the peer does not relay comes as [`FlowEvent::Refused`].
     pub fn open_beyond(&mut self, beyond: Beyond, source: SocketAddr) -> Result<FlowId, OpenError> {
-        let held = self.hold(beyond, source);
+        let held = hold(self, beyond, source);
         let id = held.inspect_err(|_| self.counters.open_failures += 1)?;
         self.counters.opened += 1;
         match self.relaying.peer {
@@ -81,14 +81,6 @@ impl FlowMux {
         let relaying = &mut self.relaying;
         relaying.ask_due |=
             relaying.peer.is_none() && !core::mem::replace(&mut relaying.asked, true);
-    }
-
-    fn hold(&mut self, beyond: Beyond, source: SocketAddr) -> Result<FlowId, OpenError> {
-        let recv = self.first_recv()?;
-        let mut flow = Flow::new((NO_LANE, 0), (beyond.named(), source), INITIAL_CREDIT, recv);
-        flow.phase = Phase::Held;
-        flow.beyond = Some(Box::new(beyond));
-        Ok(self.insert(flow))
     }
 
     /// Opens a flow that was held, or gives it up.
@@ -119,12 +111,7 @@ impl FlowMux {
         self.schedule(id);
     }
 
-    /// Where a flow leads that goes beyond its acceptor.
-    pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
-        self.beyond(flow).map(|beyond| &beyond.destination)
-    }
-
-    /// The same, and the relays by which the flow has come.
+    /// Where a flow leads that goes beyond its acceptor, and the relays by which it has come.
     pub fn beyond(&self, flow: FlowId) -> Option<&Beyond> {
         self.flows.get(flow)?.beyond.as_deref()
     }
@@ -201,4 +188,13 @@ impl FlowMux {
         self.note_first(whole);
         Ok(Recv::new(window, self.now))
     }
+}
+
+/// A flow that waits until the peer has said whether it relays.
+fn hold(mux: &mut FlowMux, beyond: Beyond, source: SocketAddr) -> Result<FlowId, OpenError> {
+    let recv = mux.first_recv()?;
+    let mut flow = Flow::new((NO_LANE, 0), (beyond.named(), source), INITIAL_CREDIT, recv);
+    flow.phase = Phase::Held;
+    flow.beyond = Some(Box::new(beyond));
+    Ok(mux.insert(flow))
 }

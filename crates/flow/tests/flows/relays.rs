@@ -47,7 +47,7 @@ fn a_relay_says_so_unasked_and_carries_flows_to_addresses_and_names() {
             [FlowEvent::IncomingBeyond(flow), FlowEvent::Readable(_)] => flow,
             ref other => panic!("{other:?}"),
         };
-        assert_eq!(pair.z.destination_beyond(at_z), Some(&destination));
+        assert_eq!(pair.z.beyond(at_z), Some(&destination.into()));
         assert_eq!(pair.z.status(at_z).unwrap().source, source());
         pair.z.accept(at_z, local());
         pair.settle();

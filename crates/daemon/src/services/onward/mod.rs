@@ -234,6 +234,10 @@ impl Stack {
                     self.clients.doors.on_addresses(base, attempts, id, found.addresses);
                     continue;
                 }
+                Asker::DoorDatagrams(id) => {
+                    self.clients.doors.on_datagram_name(&mut self.base, id, &found.addresses);
+                    continue;
+                }
                 Asker::Relay(host) => {
                     self.attempts.note_relay(&mut self.base.core, host, found.addresses);
                     continue;

@@ -1,0 +1,422 @@
+//! Datagrams of SOCKS5 clients (UDP ASSOCIATE, RFC 1928 section 7).
+//!
+//! ```text
+//! client ◀─▶ socket of its association ◀─▶ socket of a flow, one for each destination ─┬─▶ carried, as of a program
+//!                                                                                      └─▶ plain UDP
+//! ```
+//!
+//! An association ends with the TCP connection over which it was asked for, a flow when it is idle. Where a client may
+//! send to is as for connections.
+
+use super::hosts::Hosts;
+use super::may_reach;
+use super::talk::{Target, TargetHost, datagram, datagram_head};
+use crate::base::Base;
+use crate::log;
+use crate::names::Asker;
+use crate::timers::Timer;
+use crate::token::Source;
+use manypath_control::Reply;
+use manypath_engine::Instant;
+use mio::net::{TcpStream, UdpSocket};
+use mio::{Interest, Registry};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use tracing::info;
+
+/// Destinations of one client at a time.
+const MAX_FLOWS: usize = 256;
+/// Datagrams that wait until it is known how they go on.
+const MAX_WAITING: usize = 16;
+/// Datagrams that are taken from a socket before others have their turn.
+const TURN: usize = 64;
+const MAX_DATAGRAM: usize = 65_535;
+
+/// A client that sends datagrams.
+#[derive(Debug)]
+struct Association {
+    /// It lives as long as this.
+    stream: TcpStream,
+    peer: IpAddr,
+    socket: UdpSocket,
+    /// Where it sends from: known from its first datagram on, and others are not heard.
+    from: Option<SocketAddr>,
+    flows: BTreeMap<Target, u64>,
+    look_at: Instant,
+}
+
+/// What it sends to one destination.
+#[derive(Debug)]
+struct Flow {
+    association: u64,
+    target: Target,
+    /// Where that is, once it is known.
+    destination: Option<SocketAddr>,
+    /// Towards the stack, or the destination itself.
+    socket: Option<UdpSocket>,
+    waiting: Vec<Vec<u8>>,
+    last: Instant,
+}
+
+/// All clients that send datagrams.
+#[derive(Debug, Default)]
+pub(super) struct UdpRoom {
+    associations: BTreeMap<u64, Association>,
+    flows: BTreeMap<u64, Flow>,
+    /// Flows for which the stack is to be asked, and those that it need not carry any more.
+    wanted: VecDeque<(u64, SocketAddr)>,
+    dropped: Vec<u64>,
+    /// Where datagrams are read.
+    room: Vec<u8>,
+}
+
+impl UdpRoom {
+    pub(super) fn len(&self) -> usize {
+        self.associations.len()
+    }
+
+    /// A client asks for an association; the address that it is to send to.
+    pub(super) fn begin(
+        &mut self,
+        base: &mut Base,
+        id: u64,
+        mut stream: TcpStream,
+        peer: IpAddr,
+    ) -> io::Result<SocketAddr> {
+        let mut socket = UdpSocket::bind(SocketAddr::new(stream.local_addr()?.ip(), 0))?;
+        let at = socket.local_addr()?;
+        let registry = &base.core.registry;
+        registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
+        registry.reregister(&mut stream, Source::DoorClient(id).token(), Interest::READABLE)?;
+        let look_at = base.core.now + base.core.config.limits.datagram_idle;
+        let flows = BTreeMap::new();
+        base.core.timers.set(look_at, Timer::DoorDatagrams(id));
+        base.core.count("door_associations");
+        self.associations
+            .insert(id, Association { stream, peer, socket, from: None, flows, look_at });
+        Ok(at)
+    }
+
+    /// Tells the client what it waits for over its TCP connection.
+    pub(super) fn say(&mut self, id: u64, bytes: &[u8]) -> io::Result<()> {
+        let said = self.associations.get_mut(&id).map(|it| it.stream.write_all(bytes));
+        let said = said.unwrap_or(Ok(()));
+        said.inspect_err(|_| self.end(id))
+    }
+
+    /// The client has said something over its TCP connection, which means nothing, or has closed it.
+    pub(super) fn on_stream(&mut self, id: u64) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let mut room = [0; 512];
+        for _ in 0..TURN {
+            match association.stream.read(&mut room) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(0) | Err(_) => break,
+            }
+        }
+        self.end(id);
+    }
+
+    fn end(&mut self, id: u64) {
+        let Some(association) = self.associations.remove(&id) else { return };
+        association.flows.into_values().for_each(|flow| self.drop_flow(flow));
+    }
+
+    pub(super) fn end_all(&mut self) {
+        let all: Vec<u64> = self.associations.keys().copied().collect();
+        all.into_iter().for_each(|id| self.end(id));
+    }
+
+    fn drop_flow(&mut self, id: u64) {
+        let Some(flow) = self.flows.remove(&id) else { return };
+        self.dropped.push(id);
+        if let Some(association) = self.associations.get_mut(&flow.association) {
+            association.flows.remove(&flow.target);
+        }
+    }
+
+    /// The next flow for which the stack is to be asked.
+    pub(super) fn next_wanted(&mut self) -> Option<(u64, SocketAddr)> {
+        self.wanted.pop_front()
+    }
+
+    /// Flows that have ended since the last call.
+    pub(super) fn take_dropped(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// A socket of an association or of a flow may have something.
+    pub(super) fn on_socket(&mut self, base: &mut Base, hosts: &mut Hosts, id: u64) {
+        let mut room = std::mem::take(&mut self.room);
+        room.resize(MAX_DATAGRAM, 0);
+        let mut turns = 0..TURN;
+        let is_drained = turns.any(|_| {
+            let more = match self.associations.contains_key(&id) {
+                true => self.hear_client(base, hosts, id, &mut room),
+                false => self.hear_destination(base, hosts, id, &mut room),
+            };
+            !more
+        });
+        self.room = room;
+        if !is_drained {
+            base.core.in_next_turn(Timer::DoorDatagrams(id));
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, base: &mut Base, hosts: &mut Hosts, id: u64) {
+        let (now, idle) = (base.core.now, base.core.config.limits.datagram_idle);
+        if let Some(association) = self.associations.get_mut(&id)
+            && association.look_at <= now
+        {
+            association.look_at = now + idle;
+            base.core.timers.set(association.look_at, Timer::DoorDatagrams(id));
+            let flows: Vec<u64> = association.flows.values().copied().collect();
+            let is_idle =
+                |id: &u64| self.flows.get(id).is_some_and(|it| now.since(it.last) >= idle);
+            let ended: Vec<u64> = flows.into_iter().filter(is_idle).collect();
+            ended.into_iter().for_each(|flow| self.drop_flow(flow));
+        }
+        self.on_socket(base, hosts, id);
+    }
+
+    /// Whether there may be more.
+    fn hear_client(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        id: u64,
+        room: &mut [u8],
+    ) -> bool {
+        let Some(association) = self.associations.get_mut(&id) else { return false };
+        let (len, from) = match association.socket.recv_from(room) {
+            Ok(received) => received,
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+        };
+        let peer = association.peer;
+        if crate::allow::canonical(from).ip() != peer
+            || *association.from.get_or_insert(from) != from
+        {
+            base.core.count("door_datagrams_of_strangers");
+            return true;
+        }
+        let Some((target, payload)) = datagram(room.get(..len).unwrap_or_default()) else {
+            base.core.count("door_datagrams_malformed");
+            return true;
+        };
+        let flow = match association.flows.get(&target) {
+            Some(flow) => *flow,
+            None if association.flows.len() >= MAX_FLOWS => {
+                base.core.count("door_datagrams_refused");
+                return true;
+            }
+            None => self.begin_flow(base, hosts, id, (peer, target)),
+        };
+        hosts.of(peer).sent += payload.len() as u64;
+        let Some(flow) = self.flows.get_mut(&flow) else { return true };
+        flow.last = base.core.now;
+        match &flow.socket {
+            // What is lost here is lost as on the way.
+            Some(socket) => drop(socket.send(payload)),
+            None if flow.waiting.len() < MAX_WAITING => flow.waiting.push(payload.to_vec()),
+            None => base.core.count("door_datagrams_dropped"),
+        }
+        true
+    }
+
+    fn begin_flow(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        association: u64,
+        (peer, target): (IpAddr, Target),
+    ) -> u64 {
+        let (id, last) = (base.core.next_id(), base.core.now);
+        let flow = Flow {
+            association,
+            target: target.clone(),
+            destination: None,
+            socket: None,
+            waiting: Vec::new(),
+            last,
+        };
+        self.flows.insert(id, flow);
+        if let Some(association) = self.associations.get_mut(&association) {
+            association.flows.insert(target.clone(), id);
+        }
+        match target.host {
+            TargetHost::Address(address) => self.want(base, hosts, id, (peer, address)),
+            TargetHost::Name(name) => {
+                if !base.core.names.ask(Asker::DoorDatagrams(id), &name) {
+                    base.core.count("door_datagrams_refused");
+                    self.drop_flow(id);
+                }
+            }
+        }
+        id
+    }
+
+    /// The name of a destination has been looked up.
+    pub(super) fn on_addresses(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        id: u64,
+        addresses: &[IpAddr],
+    ) {
+        let Some(flow) = self.flows.get(&id) else { return };
+        let Some(peer) = self.associations.get(&flow.association).map(|it| it.peer) else { return };
+        match addresses.first() {
+            Some(address) => self.want(base, hosts, id, (peer, *address)),
+            None => {
+                hosts.of(peer).failed += 1;
+                self.drop_flow(id);
+            }
+        }
+    }
+
+    fn want(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        id: u64,
+        (peer, address): (IpAddr, IpAddr),
+    ) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let is_own = |address| base.core.locals.is_own(address);
+        if flow.target.port == 0 || !may_reach(peer, address, is_own) {
+            hosts.of(peer).refused += 1;
+            base.core.count("door_datagrams_refused");
+            return self.drop_flow(id);
+        }
+        let destination = SocketAddr::new(address, flow.target.port);
+        flow.destination = Some(destination);
+        self.wanted.push_back((id, destination));
+    }
+
+    /// Whether a reply is about one of these flows.
+    pub(super) fn has_flow(&self, reply: &Reply) -> bool {
+        flow_of(reply).is_some_and(|id| self.flows.contains_key(&id))
+    }
+
+    /// What became of a flow for which the stack was asked; the stack's end of it if it is carried.
+    pub(super) fn on_reply(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        reply: &Reply,
+    ) -> Option<(u64, SocketAddr, OwnedFd)> {
+        let id = flow_of(reply)?;
+        let flow = self.flows.get(&id)?;
+        let (destination, association) =
+            (flow.destination?, self.associations.get(&flow.association)?);
+        let counts = hosts.of(association.peer);
+        if matches!(reply, Reply::Accepted { .. }) {
+            counts.carried += 1;
+            let made = pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
+            match made {
+                Ok((addr, near, far)) => {
+                    self.use_socket(base, id, Ok(near));
+                    return Some((id, addr, far));
+                }
+                Err(error) => self.use_socket(base, id, Err(error)),
+            }
+        } else if matches!(reply, Reply::Direct { .. }) {
+            counts.plain += 1;
+            self.use_socket(base, id, plain(destination));
+        } else if matches!(reply, Reply::Closed { .. }) {
+            // The association is lost.
+            self.use_socket(base, id, plain(destination));
+        } else {
+            counts.failed += u64::from(matches!(reply, Reply::Failed { .. }));
+            self.drop_flow(id);
+        }
+        None
+    }
+
+    fn use_socket(&mut self, base: &mut Base, id: u64, socket: io::Result<std::net::UdpSocket>) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        match socket.and_then(|socket| watch(socket, id, &base.core.registry)) {
+            Ok(socket) => {
+                flow.waiting.drain(..).for_each(|payload| drop(socket.send(&payload)));
+                flow.socket = Some(socket);
+            }
+            Err(error) => {
+                info!(target: log::CONNECTION, "no datagrams of a client: {error}");
+                base.core.count("door_datagrams_refused");
+                self.drop_flow(id);
+            }
+        }
+    }
+
+    /// Whether there may be more.
+    fn hear_destination(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        id: u64,
+        room: &mut [u8],
+    ) -> bool {
+        let Some(flow) = self.flows.get_mut(&id) else { return false };
+        let Some((socket, from)) = flow.socket.as_ref().zip(flow.destination) else { return false };
+        let len = match socket.recv(room) {
+            Ok(len) => len,
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+        };
+        flow.last = base.core.now;
+        let Some(association) = self.associations.get(&flow.association) else { return false };
+        let Some(to) = association.from else { return true };
+        hosts.of(association.peer).received += len as u64;
+        let payload = room.get(..len).unwrap_or_default();
+        let message = [&datagram_head(from)[..], payload].concat();
+        if association.socket.send_to(&message, to).is_err() {
+            base.core.count("door_datagrams_dropped");
+        }
+        true
+    }
+}
+
+fn flow_of(reply: &Reply) -> Option<u64> {
+    let (Reply::Accepted { id, .. }
+    | Reply::Direct { id, .. }
+    | Reply::Failed { id, .. }
+    | Reply::Closed { id }
+    | Reply::Idle { id }) = reply
+    else {
+        return None;
+    };
+    Some(*id)
+}
+
+fn watch(socket: std::net::UdpSocket, id: u64, registry: &Registry) -> io::Result<UdpSocket> {
+    socket.set_nonblocking(true)?;
+    let mut socket = UdpSocket::from_std(socket);
+    registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
+    Ok(socket)
+}
+
+/// Towards the destination itself, and deaf to everybody else.
+fn plain(destination: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let any: IpAddr = match destination {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = std::net::UdpSocket::bind((any, 0))?;
+    socket.connect(destination)?;
+    Ok(socket)
+}
+
+/// Two ends of a way on this host: what others have sent before it was theirs alone is thrown away.
+fn pair() -> io::Result<(std::net::UdpSocket, OwnedFd)> {
+    let bind = || std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+    let (near, far) = (bind()?, bind()?);
+    near.connect(far.local_addr()?)?;
+    far.connect(near.local_addr()?)?;
+    for end in [&near, &far] {
+        end.set_nonblocking(true)?;
+        while end.recv(&mut []).is_ok() {}
+    }
+    Ok((near, far.into()))
+}
