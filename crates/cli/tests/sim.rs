@@ -143,6 +143,21 @@ fn the_parts_of_a_figure_are_drawn_together() {
     let text = String::from_utf8_lossy(&other.stderr).into_owned();
     let why = "4 runs of another set-up: measure is 1 there and 2 in dreibholz2010-fig7";
     assert!(!other.status.success() && text.contains(why), "{text}");
+    // Nor are forged ones, which stand where the others are and were made with something else.
+    let journal = folder.read(&format!("{runs}/runs-0-of-2.jsonl"));
+    std::fs::create_dir_all(folder.0.join("forged")).unwrap();
+    for (name, honest, forged) in
+        [("engine.congestion", "rfc9260", "cubic"), ("path.C.delay", "0.05", "0.005")]
+    {
+        let of = |value: &str| format!("[\"{name}\",\"{value}\"]");
+        let text = journal.replace(&of(honest), &of(forged));
+        assert_ne!(text, journal, "{name}");
+        std::fs::write(folder.0.join("forged/runs.jsonl"), text).unwrap();
+        let drawn = from("forged", "measure=1s");
+        let text = String::from_utf8_lossy(&drawn.stderr).into_owned();
+        let why = format!("{name} is {forged} there and {honest} in dreibholz2010-fig7");
+        assert!(!drawn.status.success() && text.contains(&why), "{text}");
+    }
     // Nor does a part of them meet anything.
     let part = from(&format!("{runs}/runs-0-of-2.jsonl"), "measure=1s");
     let text = String::from_utf8_lossy(&part.stdout).into_owned();

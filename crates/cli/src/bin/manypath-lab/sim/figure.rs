@@ -146,8 +146,14 @@ fn finished(plan: &Plan, results: &[PathBuf]) -> Result<Vec<Record>, Failure> {
             found.insert(key.clone(), record);
         }
     }
-    let records: Vec<Record> =
-        plan.runs.iter().filter_map(|run| found.remove(&point(run))).collect();
+    let mut records = Vec::new();
+    for run in &plan.runs {
+        // What a record says of itself counts, whatever it says that it stands for.
+        let key = point(run);
+        if found.get(&key).is_some_and(|record| record.parameters == run.scenario.parameters()) {
+            records.extend(found.remove(&key));
+        }
+    }
     refuse_others(plan, &found.into_values().collect::<Vec<_>>())?;
     println!(
         "{}: {} of {} found",
