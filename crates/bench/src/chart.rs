@@ -49,5 +49,6 @@ fn panel((title, label, value): &View, results: &Results) -> Option<Panel> {
         y_label: (*label).to_owned(),
         curves,
         groups,
+        ..Panel::default()
     })
 }

@@ -193,11 +193,12 @@ fn a_figure_leaves_pictures_points_and_a_verdict() {
     let verdict: serde_json::Value =
         serde_json::from_str(&folder.read("out/verdict.json")).unwrap();
     let criteria = verdict.as_array().unwrap();
-    assert_eq!(criteria.len(), 8);
+    assert_eq!(criteria.len(), 10);
     for key in ["criterion", "published", "ours", "tolerance", "met"] {
         assert!(criteria.iter().all(|criterion| criterion.get(key).is_some()), "{key}");
     }
     assert!(folder.read("out/dreibholz2010-fig7.svg").contains("</svg>"));
+    assert!(folder.read("out/dreibholz2010-fig7.pdf").starts_with("%PDF-1.4\n"));
     assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
     let unknown = sim(&folder.0, &["figure", "fig8"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there are: dreibholz2010-fig4"));

@@ -63,7 +63,7 @@ fn panel((measure, direction, title): &(&str, &str, &str), rows: &[Row]) -> Opti
         x_label: "Set-ups in the order of their ratios, each curve on its own [%]".into(),
         y_label: format!("Ratio, at most {HIGHEST}"),
         curves,
-        groups: Vec::new(),
+        ..Panel::default()
     })
 }
 

@@ -85,7 +85,7 @@ fn chart(copies: &[Copy]) -> Chart {
         // A unit of its own, because the sizes differ by a factor of 500.
         y_label: format!("Time of scp, {size} [s]"),
         curves: curves(copies, bytes),
-        groups: Vec::new(),
+        ..Panel::default()
     });
     let title = "scp over 1.5 Mbit/s, 35 ms one way, a queue of 50 packets".into();
     Chart { title, panels: panels.into() }

@@ -34,7 +34,7 @@ fn panel(model: &Model) -> Result<Panel, Box<dyn Error>> {
         x_label: "Time [s]".into(),
         y_label: "Rate relative to its mean".into(),
         curves: vec![Curve { number: 1, name: model.summary.into(), points }],
-        groups: Vec::new(),
+        ..Panel::default()
     })
 }
 

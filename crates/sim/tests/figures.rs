@@ -113,10 +113,10 @@ fn lsfr_uses_all_paths_and_without_it_much_is_retransmitted() {
     let table_1 = (figure("lsfr-table1").judge)(&Runs::new(&records));
     let decided = |c: &&Criterion| c.criterion.contains("PLR 0, 5 MB: speed-up");
     let missed: Vec<_> = table_1.iter().filter(decided).filter(|c| !c.met).collect();
-    assert!(missed.is_empty() && table_1.len() == 12, "{missed:#?}");
+    assert!(missed.is_empty() && table_1.len() == 28, "{missed:#?}");
     let table_3 = (figure("lsfr-table3").judge)(&Runs::new(&records));
     let needless = |c: &&Criterion| c.criterion.ends_with("retransmitted without LSFR");
-    assert_eq!(table_3.iter().filter(needless).filter(|c| c.met).count(), 4, "{table_3:#?}");
+    assert_eq!(table_3.iter().filter(needless).filter(|c| c.met).count(), 8, "{table_3:#?}");
     let chart = (figure("lsfr-table3").draw)(&Runs::new(&records));
     assert!(to_csv(&chart).contains("\"3 paths, 3 reports\",\"PLR 0, 5 MB\","));
     assert!(plot::to_svg(&chart).contains("<polygon"));

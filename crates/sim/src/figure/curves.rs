@@ -41,8 +41,18 @@ impl<'a> Runs<'a> {
 
     /// Mean of `figure` at a buffer size in KiB, if that was simulated.
     pub(super) fn at(&self, choice: Choice, figure: &str, kib: f64) -> Option<Summary> {
+        self.at_by(choice, |record| record.figure(figure), kib)
+    }
+
+    /// The same for something that is made of a run's figures.
+    pub(super) fn at_by(
+        &self,
+        choice: Choice,
+        value: impl Fn(&Record) -> f64,
+        kib: f64,
+    ) -> Option<Summary> {
         let there = self.chosen(choice).filter(|record| buffer(record) == Some(kib));
-        summarise(there.map(|record| record.figure(figure)))
+        summarise(there.map(value))
     }
 
     /// The mean alone; NaN if that was not simulated, so that no comparison holds.

@@ -80,7 +80,7 @@ fn draw(runs: &Runs<'_>) -> Chart {
         x_label: "Loss both ways [%]".into(),
         y_label: "Time [s]".into(),
         curves: curves(&LOSSES, |case, loss| time(runs, case, bytes, loss)),
-        groups: Vec::new(),
+        ..Panel::default()
     });
     let needless = RATES.map(|(rate, name)| Panel {
         title: format!("{name}, reordering of up to 20 ms"),
@@ -91,7 +91,7 @@ fn draw(runs: &Runs<'_>) -> Chart {
             let [mean, half_width] = [summary.mean, summary.half_width].map(|part| part * 100.0);
             Some(Summary { mean, half_width, ..summary })
         }),
-        groups: Vec::new(),
+        ..Panel::default()
     });
     let panels = times.into_iter().chain(needless).collect();
     Chart { title: "Losses found by time (RACK-TLP) against RFC 9260".into(), panels }

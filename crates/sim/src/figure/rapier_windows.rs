@@ -80,7 +80,7 @@ fn draw(runs: &Runs<'_>) -> Chart {
         x_label: "Round trip [ms]".into(),
         y_label: "Throughput of a channel [Mbit/s]".into(),
         curves: (1..).zip(CASES).map(curve).collect(),
-        groups: Vec::new(),
+        ..Panel::default()
     };
     Chart { title: "Windows of SSH channels, path of 500 Mbit/s".into(), panels: vec![panel] }
 }

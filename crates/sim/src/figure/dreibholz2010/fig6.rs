@@ -1,10 +1,13 @@
-use super::{PAYLOAD_SHARE, SIGMA, fixed, mbps, round_robin};
+use super::{PAYLOAD_SHARE, SIGMA, fixed, from_size, level, mbps, round_robin};
 use crate::figure::curves::worse;
 use crate::figure::curves::{Choice, Runs};
-use crate::figure::plot::{Chart, Panel};
+use crate::figure::plot::{Chart, Mark, Panel};
 use crate::figure::verdict::Criterion;
 
 const STREAMS: [&str; 2] = ["s0_throughput_mbps", "s1_throughput_mbps"];
+
+/// Curves of round robin, the mean of both rates in Mbit/s, and Equation 1 in KiB.
+const ROUND_ROBIN: [(usize, f64, f64); 2] = [(5, 17.5, 85.4), (6, 30.0, 146.5)];
 
 const CURVES: [(&str, Choice); 6] = [
     ("Σ=Fixed, ρB=25 Mbit/s", fixed(&[("path.B.rate", "25000000")])),
@@ -29,11 +32,26 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
             x_label: SIGMA.into(),
             y_label: "Bit rate [Mbit/s]".into(),
             curves: curves.collect(),
-            groups: Vec::new(),
+            published: published(stream),
+            ..Panel::default()
         }
     };
     let title = "Per-stream bit rate on bandwidth dissimilarity (Figure 6)".into();
     Chart { title, panels: vec![panel(0), panel(1)] }
+}
+
+/// Payload that each stream should get: rates of links less headers.
+fn published(stream: usize) -> Vec<Mark> {
+    let mut out = vec![level(1, 10.0 * PAYLOAD_SHARE, "ρA")];
+    if stream == 1 {
+        out.push(level(3, 25.0 * PAYLOAD_SHARE, "ρB=25 Mbit/s"));
+        out.push(level(4, 50.0 * PAYLOAD_SHARE, "ρB=50 Mbit/s"));
+    }
+    for (curve, mean, equation_1) in ROUND_ROBIN {
+        out.push(level(curve, mean * PAYLOAD_SHARE, "(ρA + ρB) / 2"));
+        out.push(from_size(curve, equation_1, "Equation 1"));
+    }
+    out
 }
 
 pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
@@ -42,8 +60,11 @@ pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
     // Equation 2 of the notes and one step of the sizes that are simulated.
     out.push(informed_sender(runs, 3, 25.0, 160.0));
     out.push(informed_sender(runs, 4, 50.0, 288.0));
-    out.push(asymptote(runs, 5, 17.5, 1280.0));
-    out.push(asymptote(runs, 6, 30.0, 3072.0));
+    // The first simulated size above Equation 1, and one far beyond.
+    out.push(asymptote(runs, 5, 17.5, 96.0, "Equation 1"));
+    out.push(asymptote(runs, 6, 30.0, 160.0, "Equation 1"));
+    out.push(asymptote(runs, 5, 17.5, 1280.0, "far beyond Equation 1"));
+    out.push(asymptote(runs, 6, 30.0, 3072.0, "far beyond Equation 1"));
     out.extend([5, 6].map(|curve| equal_streams(runs, curve)));
     out
 }
@@ -98,11 +119,11 @@ fn informed_sender(runs: &Runs<'_>, curve: usize, rate_b: f64, from: f64) -> Cri
 }
 
 /// Round robin gets to the mean of both paths, if the buffer is large enough.
-fn asymptote(runs: &Runs<'_>, curve: usize, mean: f64, from: f64) -> Criterion {
+fn asymptote(runs: &Runs<'_>, curve: usize, mean: f64, from: f64, what: &str) -> Criterion {
     let ours = rate(runs, curve, 0, from);
     let full = mean * PAYLOAD_SHARE;
     Criterion::new(
-        format!("curve {curve}: each stream gets (ρA + ρB) / 2 at {from} KiB"),
+        format!("curve {curve}: each stream gets (ρA + ρB) / 2 at {from} KiB, {what}"),
         &format!("nearly (ρA + ρB) / 2, {full:.2} Mbit/s of payload"),
         mbps(ours),
         "4 %",

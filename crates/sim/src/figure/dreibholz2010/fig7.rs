@@ -1,5 +1,5 @@
-use super::{SIGMA, THROUGHPUT, mbps, ms};
-use crate::figure::curves::{Choice, Runs};
+use super::{SIGMA, THROUGHPUT, mbps, ms, passes};
+use crate::figure::curves::{Choice, Runs, worse};
 use crate::figure::plot::{Chart, Panel};
 use crate::figure::verdict::Criterion;
 
@@ -18,7 +18,7 @@ const fn case(case: &'static str) -> Choice {
 }
 
 pub(super) fn draw(runs: &Runs<'_>) -> Chart {
-    let panel = |figure, y_label: &str| {
+    let panel = |figure, y_label: &str, published| {
         let curves = (1..)
             .zip(CURVES)
             .map(|(number, (name, choice))| runs.curve(number, name, choice, figure));
@@ -27,12 +27,20 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
             x_label: SIGMA.into(),
             y_label: y_label.into(),
             curves: curves.collect(),
-            groups: Vec::new(),
+            published,
+            ..Panel::default()
         }
     };
     let title = "Seven streams over three paths (Figure 7)".into();
-    let delay = panel(DELAY, "Average message delay [ms]");
-    Chart { title, panels: vec![panel(THROUGHPUT, "Throughput [Mbit/s]"), delay] }
+    let rates =
+        [(1, 128.0, 20.0, "around 20"), (2, 256.0, 5.0, "above 5"), (4, 256.0, 3.0, "below 3")];
+    let delays = [(1, 128.0, 60.0, "60"), (2, 256.0, 150.0, "150"), (4, 256.0, 600.0, "over 600")];
+    let marks = |all: [(usize, f64, f64, &str); 3]| {
+        all.map(|(curve, kib, y, text)| passes(curve, kib, y, text)).into()
+    };
+    let rate = panel(THROUGHPUT, "Throughput [Mbit/s]", marks(rates));
+    let delay = panel(DELAY, "Average message delay [ms]", marks(delays));
+    Chart { title, panels: vec![rate, delay] }
 }
 
 pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
@@ -89,5 +97,31 @@ pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
             "order",
             r1 > r2 && r2 > r3 && r3 >= r4,
         ),
+        new(
+            "delay: curve 1 at 128 KiB < curve 2 < curve 4 at 256 KiB",
+            "reduced, and further reduced",
+            format!("{fast:.0} < {d2:.0} < {d4:.0} ms"),
+            "order",
+            fast < d2 && d2 < d4,
+        ),
+        no_disadvantage(runs),
     ]
+}
+
+/// NR-SACK costs throughput at no size, with neither scheduling.
+fn no_disadvantage(runs: &Runs<'_>) -> Criterion {
+    let ratio = |with: usize, kib| {
+        let rate = |curve: usize| runs.mean(CURVES[curve - 1].1, THROUGHPUT, kib);
+        rate(with) / rate(with + 1)
+    };
+    let sizes = runs.buffers(CURVES[0].1);
+    let least = sizes.iter().flat_map(|kib| [1, 3].map(|with| -ratio(with, *kib)));
+    let least = -least.fold(f64::NEG_INFINITY, worse);
+    Criterion::new(
+        "least throughput with NR-SACK over that without, all sizes",
+        "no disadvantages with this optimization",
+        format!("{least:.3}"),
+        ">= 0.98",
+        least >= 0.98,
+    )
 }

@@ -8,6 +8,7 @@ mod fig7;
 
 use super::catalogue::{Figure, no_details};
 use super::curves::Choice;
+use super::plot::Mark;
 
 macro_rules! paper_file {
     ($path:literal) => {
@@ -83,6 +84,21 @@ const fn fixed(with: &'static [(&'static str, &'static str)]) -> Choice {
 
 const fn round_robin(with: &'static [(&'static str, &'static str)]) -> Choice {
     Choice { case: "Round-Robin", with }
+}
+
+/// Where a curve should pass, as published.
+fn passes(curve: usize, kib: f64, y: f64, text: &str) -> Mark {
+    Mark { curve, x: Some(kib), y: Some(y), text: text.into() }
+}
+
+/// What all curves should reach, or a curve keep to.
+fn level(curve: usize, y: f64, text: &str) -> Mark {
+    Mark { curve, x: None, y: Some(y), text: text.into() }
+}
+
+/// The size from which on something is said of a curve.
+fn from_size(curve: usize, kib: f64, text: &str) -> Mark {
+    Mark { curve, x: Some(kib), y: None, text: text.into() }
 }
 
 /// "9.63 Mbit/s".

@@ -135,15 +135,14 @@ pub(super) fn mean(summary: Option<Summary>) -> f64 {
 }
 
 /// A panel of bars.
-pub(super) fn panel(title: &str, groups: Vec<String>, curves: Vec<Curve>) -> Panel {
-    Panel {
-        title: title.to_owned(),
-        x_label: String::new(),
-        y_label: String::new(),
-        curves,
-        groups,
-    }
+pub(super) fn panel(title: &str, y_label: &str, groups: Vec<String>, curves: Vec<Curve>) -> Panel {
+    let (title, y_label) = (title.to_owned(), y_label.to_owned());
+    Panel { title, y_label, curves, groups, ..Panel::default() }
 }
+
+/// What the panels show. Those of the same unit have the same axis.
+pub(super) const RATIO: &str = "Ratio of times";
+pub(super) const PART: &str = "Retransmitted, part of the file";
 
 /// Bars of the groups in their order.
 pub(super) fn bars(

@@ -1,5 +1,6 @@
 use super::setup::{
-    KINDS, LSFR, NO_LS, ROWS, Setup, bars, mean, needless, panel, published, retransmitted,
+    KINDS, LSFR, NO_LS, PART, RATIO, ROWS, Setup, bars, mean, needless, panel, published,
+    retransmitted,
 };
 use crate::figure::curves::Runs;
 use crate::figure::plot::{Chart, Curve, Panel};
@@ -41,16 +42,19 @@ pub(super) fn panels(runs: &Runs<'_>, background: bool, published_: &Published) 
     vec![
         panel(
             "Time without load sharing / with",
+            RATIO,
             groups(),
             curves(1, &speed_up, &published_.speed_up),
         ),
         panel(
             "Retransmission ratio with load sharing",
+            PART,
             groups(),
             curves(1, &with, &published_.retransmitted),
         ),
         panel(
             "Retransmission ratio without",
+            PART,
             groups(),
             curves(1, &without, &published_.retransmitted_without),
         ),
@@ -59,26 +63,48 @@ pub(super) fn panels(runs: &Runs<'_>, background: bool, published_: &Published) 
 
 pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
     let mut out = speed_ups(runs, false, PUBLISHED.speed_up);
-    for kind in KINDS {
-        let setup = ROWS[1].setup(kind, false);
-        let ours = setup.of(runs, LSFR, needless);
+    for (kind, row) in KINDS.into_iter().flat_map(|kind| [ROWS[0], ROWS[1]].map(|row| (kind, row)))
+    {
+        let setup = row.setup(kind, false);
+        let ours = mean(setup.of(runs, LSFR, needless));
         let all = mean(setup.of(runs, LSFR, retransmitted));
         out.push(Criterion::new(
-            format!("{}, PLR 0, 5 MB: retransmitted with LSFR, and not lost", setup.name()),
+            format!("{}, {}: retransmitted with LSFR, and not lost", setup.name(), row.name()),
             "0",
-            format!("{:.4} (and {:.4} that queues dropped)", mean(ours), all - mean(ours)),
+            format!("{ours:.4} (and {:.4} that queues dropped)", all - ours),
             "< 0.002 of the file",
-            mean(ours) < 0.002,
+            ours < 0.002,
         ));
     }
+    out.extend(KINDS.map(|kind| retransmits_less(runs, kind, false, &PUBLISHED)));
     out
 }
 
-/// Load sharing uses what the paths have, with 5 MB.
+/// "Much less retransmissions": load sharing with LSFR against none, in every row.
+pub(super) fn retransmits_less(
+    runs: &Runs<'_>,
+    kind: (usize, &'static str),
+    background: bool,
+    published: &Published,
+) -> Criterion {
+    let setups = ROWS.map(|row| row.setup(kind, background));
+    let ours = |case: &str| setups.map(|setup| mean(setup.of(runs, case, retransmitted)));
+    let (with, without) = (ours(LSFR), ours(NO_LS));
+    let list = |values: [f64; 4]| values.map(|value| format!("{value:.3}")).join(", ");
+    Criterion::new(
+        format!("{}: load sharing retransmits less than none in every row", setups[0].name()),
+        &format!("{} < {}", list(published.retransmitted), list(published.retransmitted_without)),
+        format!("{} and {}", list(with), list(without)),
+        "less",
+        with.iter().zip(without).all(|(with, without)| *with < without),
+    )
+}
+
+/// Load sharing uses what the paths have.
 pub(super) fn speed_ups(runs: &Runs<'_>, background: bool, published: [f64; 4]) -> Vec<Criterion> {
-    let rows = [(ROWS[1], published[1]), (ROWS[3], published[3])];
-    let all = KINDS.into_iter().flat_map(|kind| rows.map(|(row, value)| (kind, row, value)));
-    let criterion = |(kind, row, value): (_, super::setup::Row, f64)| {
+    let rows = ROWS.into_iter().zip(published);
+    let all = KINDS.into_iter().flat_map(|kind| rows.clone().map(move |row| (kind, row)));
+    let criterion = |(kind, (row, value)): (_, (super::setup::Row, f64))| {
         let setup = row.setup(kind, background);
         let (ours, least) = (mean(setup.time_ratio(runs, NO_LS, LSFR)), 0.9 * setup.rates());
         Criterion::new(

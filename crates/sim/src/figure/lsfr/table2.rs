@@ -1,4 +1,5 @@
-use super::table1::{Published, panels, speed_ups};
+use super::setup::KINDS;
+use super::table1::{Published, panels, retransmits_less, speed_ups};
 use crate::figure::curves::Runs;
 use crate::figure::plot::Chart;
 use crate::figure::verdict::Criterion;
@@ -15,5 +16,7 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
 }
 
 pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
-    speed_ups(runs, true, PUBLISHED.speed_up)
+    let mut out = speed_ups(runs, true, PUBLISHED.speed_up);
+    out.extend(KINDS.map(|kind| retransmits_less(runs, kind, true, &PUBLISHED)));
+    out
 }

@@ -42,7 +42,7 @@ fn panel(title: &str, y_label: &str, curves: Vec<Curve>) -> Panel {
         x_label: "Part of the points [%]".into(),
         y_label: y_label.into(),
         curves,
-        groups: Vec::new(),
+        ..Panel::default()
     }
 }
 

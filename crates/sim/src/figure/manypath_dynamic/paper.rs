@@ -70,7 +70,7 @@ fn panel(points: &[Point<'_>], setup: &Setup, figure: &str, y_label: &str) -> Pa
         x_label: SIGMA.into(),
         y_label: y_label.into(),
         curves: cases.map(curve).into(),
-        groups: Vec::new(),
+        ..Panel::default()
     }
 }
 

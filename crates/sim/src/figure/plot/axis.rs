@@ -12,6 +12,8 @@ pub(super) struct Axis {
 
 /// An axis of sizes is logarithmic if they differ by more than this factor.
 const WIDE: f64 = 16.0;
+/// Part of an axis that stays free beyond the last value, so that no marker lies on the frame.
+const ROOM: f64 = 0.04;
 
 impl Axis {
     /// From zero to a round number that is not less than `most`, with up to `count` steps.
@@ -25,7 +27,7 @@ impl Axis {
     pub(super) fn of_kib(least: f64, most: f64) -> Self {
         let most = most.max(1.0);
         if least > 0.0 && most / least > WIDE {
-            return Self::powers_of_two(least.log2().floor() as i32, most.log2().ceil() as i32);
+            return Self::powers_of_two(least, most);
         }
         let step = [8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0]
             .into_iter()
@@ -46,15 +48,18 @@ impl Axis {
         (value - self.from) / (self.to - self.from)
     }
 
-    fn powers_of_two(from: i32, to: i32) -> Self {
-        let ticks: Vec<f64> = (from..=to).map(|power| 2f64.powi(power)).collect();
-        Self { from: 2f64.powi(from), to: 2f64.powi(to), ticks, logarithmic: true }
+    fn powers_of_two(least: f64, most: f64) -> Self {
+        let powers = least.log2().ceil() as i32..=most.log2().floor() as i32;
+        let room = (most / least).powf(ROOM);
+        let ticks = powers.map(|power| 2f64.powi(power)).collect();
+        Self { from: least / room, to: most * room, ticks, logarithmic: true }
     }
 
     fn with_step(most: f64, step: f64) -> Self {
         let steps = (most / step - 1e-9).ceil().max(1.0) as usize;
         let ticks = (0..=steps).map(|i| i as f64 * step).collect();
-        Self { from: 0.0, to: steps as f64 * step, ticks, logarithmic: false }
+        let to = (steps as f64 * step).max(most * (1.0 + ROOM));
+        Self { from: 0.0, to, ticks, logarithmic: false }
     }
 }
 
@@ -73,13 +78,22 @@ mod tests {
         assert_eq!(Axis::up_to(19.27, 5).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(Axis::up_to(650.0, 7).ticks.last(), Some(&700.0));
         assert_eq!(Axis::of_kib(32.0, 352.0).ticks.get(1), Some(&64.0));
-        assert_eq!(Axis::up_to(0.0, 5).to, 1.0);
+        assert_eq!(Axis::up_to(0.0, 5).ticks.last(), Some(&1.0));
     }
 
     #[test]
     fn sizes_that_differ_much_are_on_a_logarithmic_axis() {
-        let axis = Axis::of_kib(64.0, 3072.0);
+        let axis = Axis::of_kib(64.0, 4096.0);
         assert_eq!(axis.ticks, [64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0]);
-        assert_eq!([64.0, 512.0, 4096.0].map(|kib| axis.place(kib)), [0.0, 0.5, 1.0]);
+        assert!((axis.place(512.0) - 0.5).abs() < 1e-9);
+        assert_eq!(Axis::of_kib(64.0, 3072.0).ticks.last(), Some(&2048.0));
+    }
+
+    #[test]
+    fn nothing_lies_on_the_frame() {
+        let inside = |axis: &Axis, value: f64| (0.01..0.99).contains(&axis.place(value));
+        assert!(inside(&Axis::of_kib(32.0, 256.0), 256.0) && inside(&Axis::up_to(20.0, 5), 20.0));
+        let sizes = Axis::of_kib(64.0, 3072.0);
+        assert!(inside(&sizes, 64.0) && inside(&sizes, 3072.0));
     }
 }

@@ -4,7 +4,7 @@ use super::shape::{Anchor, Colour, Place, Shape};
 
 /// The chart as SVG.
 pub fn to_svg(chart: &Chart) -> String {
-    let drawing = layout::draw(chart);
+    let drawing = layout::draw(chart, &layout::PAGE);
     let (width, height) = (drawing.width, drawing.height);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \

@@ -22,7 +22,7 @@ pub(super) fn to_markdown(chart: &Chart) -> String {
 }
 
 fn panels(chart: &Chart) -> impl Iterator<Item = &Panel> {
-    chart.panels.iter().filter(|panel| !panel.groups.is_empty())
+    chart.panels.iter().filter(|panel| !panel.groups.is_empty() && !panel.dots)
 }
 
 /// A heading with the names of the curves, and a row for each group.
@@ -65,6 +65,7 @@ mod tests {
                 curve(2, "published", vec![point(1.0, 3.0, 0.0, 1)]),
             ],
             groups: vec!["1 MB".into(), "5 MB".into()],
+            ..Panel::default()
         };
         let lines = Panel { groups: Vec::new(), ..panel.clone() };
         let chart = Chart { title: String::new(), panels: vec![lines, panel] };

@@ -213,6 +213,7 @@ fn write(figure: &'static Figure, simulated: &Simulated, out: &Path) -> Result<O
     verdict.iter_mut().for_each(|criterion| criterion.met &= effort.is_complete());
     let file = |extension: &str| out.join(format!("{}.{extension}", figure.name));
     std::fs::write(file("svg"), plot::to_svg(&chart))?;
+    std::fs::write(file("pdf"), plot::to_pdf(&chart))?;
     std::fs::write(file("csv"), to_csv(&chart))?;
     let json = serde_json::to_string_pretty(&verdict).map_err(|e| Failure::new(e.to_string()))?;
     std::fs::write(file("verdict.json"), json.clone() + "\n")?;
