@@ -42,8 +42,8 @@ const FIG7_POINTS: (&str, &str) = ("sweep", "{ \"engine.buffer\" = [\"128KiB\", 
 
 #[test]
 fn every_published_figure_has_a_scenario_of_24_seeds_and_those_of_2010_of_300_s() {
-    // Ours, and one in which nothing is left to chance.
-    let ours = ["manypath-dynamic", "loss-recovery", "rapier-windows"];
+    // Ours, one in which nothing is left to chance, and a search over many set-ups.
+    let ours = ["manypath-dynamic", "loss-recovery", "rapier-windows", "lsfr-search"];
     for figure in figures().iter().filter(|figure| !ours.contains(&figure.name)) {
         let plan = Plan::parse(figure.scenario, figure.file, &[]).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plan.seeds.len(), 24, "{}", figure.name);
@@ -103,6 +103,62 @@ fn figure_6_needs_the_queue_information() {
         })
         .collect();
     assert!(!curve_3(&without).met);
+}
+
+/// 5 MB over two paths with these delays in ms and queues of 12 packets, four missing reports.
+fn lsfr_over(delays: &[(u32, u32)]) -> Vec<(&'static str, String)> {
+    let path = |name: &str, delay: u32| {
+        format!(
+            "{{ name = \"{name}\", rate = \"1.5mbit\", delay = \"{delay}ms\", queue = 12, access = {{ rate = \"100mbit\", jitter = \"200us\" }} }}"
+        )
+    };
+    let pairs: Vec<_> =
+        delays.iter().map(|(a, b)| format!("[{}, {}]", path("A", *a), path("B", *b))).collect();
+    vec![
+        ("sweep", format!("{{ \"path\" = [{}] }}", pairs.join(", "))),
+        ("app.file.bytes", "5000000".into()),
+        ("engine.missing_reports", "4".into()),
+        ("engine.buffer", "\"96KiB\"".into()),
+        ("warmup", "\"0s\"".into()),
+        ("measure", "\"600s\"".into()),
+    ]
+}
+
+/// On equal paths with short queues load sharing without LSFR is slower than none.
+#[test]
+fn on_equal_paths_the_published_order_of_lsfr_holds() {
+    let set = lsfr_over(&[(20, 20)]);
+    let set: Vec<_> = set.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let records = simulate(figure("lsfr-equal-table3"), &set);
+    let verdict = (figure("lsfr-equal-table3").judge)(&Runs::new(&records));
+    for what in [
+        "time with LSFR / without",
+        "LSFR is faster than no load sharing, that faster than no LSFR",
+    ] {
+        let name = format!("2 paths, 4 reports, PLR 0, 5 MB: {what}");
+        let criterion = verdict.iter().find(|c| c.criterion == name).unwrap();
+        assert!(criterion.met, "{criterion:?}");
+    }
+}
+
+/// The search counts a set-up by its conditions, and the class by its set-ups.
+#[test]
+fn the_search_tells_of_each_set_up() {
+    let set = lsfr_over(&[(20, 20), (20, 100)]);
+    let set: Vec<_> = set.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let search = figure("lsfr-search");
+    let records = simulate(search, &set);
+    let runs = Runs::new(&records);
+    let verdict = (search.judge)(&runs);
+    let told: Vec<_> = verdict.iter().map(|c| (c.criterion.as_str(), c.ours.as_str())).collect();
+    let window = "declared class, window of 96 KiB: all three conditions hold";
+    assert_eq!(told[0], (window, "in 1 of 1 set-ups"));
+    assert_eq!(told[1], ("declared class as a whole", "in 1 of 1 set-ups"));
+    assert!(told[2].1.ends_with(" of 3 set-ups"), "{told:?}");
+    assert!((search.details)(&runs).starts_with("4 set-ups were tried."));
+    let chart = (search.draw)(&runs);
+    let points = chart.panels.iter().flat_map(|panel| &panel.curves).map(|c| c.points.len());
+    assert_eq!((chart.panels.len(), points.sum::<usize>()), (2, 4));
 }
 
 /// The tables of the LSFR paper with one seed, all setups.
