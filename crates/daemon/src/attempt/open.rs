@@ -203,12 +203,6 @@ impl Attempts {
         Ok((association, flow))
     }
 
-    fn is_reached_usually(&self, base: &Base, id: AttemptId) -> bool {
-        let attempt = self.all.get(&id).filter(|_| base.core.config.carrying.peer_cache);
-        attempt
-            .is_some_and(|attempt| self.peers.is_carried(base.core.now, attempt.open.destination))
-    }
-
     /// `alone`: plain TCP is not tried beside it.
     pub(super) fn start_clocks(
         &mut self,
@@ -217,13 +211,17 @@ impl Attempts {
         association: AssociationId,
         alone: bool,
     ) {
-        let only = self.all.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
+        let attempt = self.all.get(&id);
+        let only = attempt.is_some_and(|attempt| sctp_only(&attempt.options));
+        let (now, remembers) = (base.core.now, base.core.config.carrying.peer_cache);
+        let known = attempt.filter(|_| remembers);
+        let usual = known.is_some_and(|known| self.peers.is_carried(now, known.open.destination));
         let patience = if base.get(&association).is_some_and(Association::is_doubted) {
             base.core.patience_with(association)
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
-        } else if self.is_by_relay(id) || self.is_reached_usually(base, id) {
+        } else if self.is_by_relay(id) || usual {
             base.core.config.limits.fallback_timeout * USUAL_PATIENCE
         } else {
             base.core.config.limits.fallback_timeout
