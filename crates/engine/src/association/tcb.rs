@@ -222,6 +222,7 @@ impl Association {
         if self.is_leaving(addr.local.ip()) {
             return Some(self.control_path());
         }
+        let accepted = !self.handshake.initiated;
         let moved = self.paths.between(addr).first().copied();
         if let Some(other) = moved.and_then(|known| self.addressing().path_of_port(cx, addr, known))
         {
@@ -229,7 +230,7 @@ impl Association {
         }
         if let Some(path) = moved.and_then(|id| self.paths.get_mut(id)) {
             let was_native = path.addr().remote.port() == 0;
-            path.follow(addr);
+            path.follow(addr, accepted);
             let id = path.id();
             if was_native != (addr.remote.port() == 0) {
                 self.paths.restart_ecn(id);

@@ -88,6 +88,23 @@ impl Endpoint {
         }
     }
 
+    /// Where the peer of the association whose own tag is `tag` was asked, or has called from: one of its addresses.
+    pub fn asked_at(&self, tag: u32) -> Option<SocketAddr> {
+        let id = self.registry.index.by_tag(VerificationTag(tag))?;
+        Some(self.registry.get(id)?.handshake.path.remote)
+    }
+
+    /// Whether an association is waiting for its peer's first answers at the far end of `path`, or does not know that
+    /// the path works.
+    pub fn is_path_in_doubt(&self, path: &PathAddr) -> bool {
+        let ids = self.registry.index.at_address(path.remote.ip());
+        let mut all = ids.into_iter().filter_map(|id| self.registry.get(id));
+        all.any(|it| {
+            let known = it.paths.by_addr(path).and_then(|id| it.paths.get(id));
+            it.state.is_setting_up() || known.is_some_and(|path| !path.is_active())
+        })
+    }
+
     /// Sockets at `local` take no more packets for now (`blocked`), or do again. Until then no DATA is
     /// handed out for the paths from there, so that it stays free to go elsewhere; control chunks are.
     pub fn handle_backpressure(&mut self, now: Instant, local: SocketAddr, blocked: bool) {

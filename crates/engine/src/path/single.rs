@@ -194,12 +194,12 @@ impl Path {
         self.change_mtu(|search| search.readdress(&addr, link));
     }
 
-    /// The peer sends from another port, or with or without encapsulation other than before. What UDP
-    /// takes of a packet is room for SCTP without it (RFC 6951 section 5.6).
-    pub(crate) fn follow(&mut self, addr: PathAddr) {
+    /// The peer sends from another port, or with or without encapsulation other than before. If we have `accepted` the
+    /// association, it hears us from where it has reached us, whatever stands in between; otherwise our own port is for
+    /// us to choose. What UDP takes of a packet is room for SCTP without it (RFC 6951 section 5.6).
+    pub(crate) fn follow(&mut self, addr: PathAddr, accepted: bool) {
         let before = self.packet_size();
-        // Our own port is for us to choose.
-        if (addr.local.port() == 0) != (self.addr.local.port() == 0) {
+        if accepted || (addr.local.port() == 0) != (self.addr.local.port() == 0) {
             self.addr.local = addr.local;
         }
         self.addr.remote = addr.remote;

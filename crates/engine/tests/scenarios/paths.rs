@@ -409,6 +409,19 @@ fn a_new_udp_port_of_the_peer_is_learned() {
 }
 
 #[test]
+fn a_peer_that_comes_to_another_port_of_ours_is_answered_from_there() {
+    let (mut pair, _, z) = Pair::established(1);
+    let tag = pair.tag_of(Side::Z);
+    let other = SocketAddr::new(address(Side::Z, 1).ip(), 443);
+    let from = PathAddr { local: address(Side::A, 1), remote: other };
+    let heartbeat = Chunk::Heartbeat(Heartbeat { info: &[1, 2, 3, 4] });
+    pair.inject_from(Side::A, from, &packet(Side::A, tag, &[heartbeat]));
+    pair.drive(millis(50));
+    let paths = pair.z.endpoint.status(pair.now, z).unwrap().paths;
+    assert_eq!((paths.len(), paths[0].addr.local), (1, other));
+}
+
+#[test]
 fn two_uplinks_to_a_server_with_one_address_are_two_paths() {
     let mut pair = Pair::new(1);
     pair.links.insert(9, pair.links[&1]);
