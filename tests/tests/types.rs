@@ -14,7 +14,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("cli::BenchArgs", 23),
     ("cli::Findings", 21),
     ("cli::ReportJson", 21),
-    ("control::PathStatus", 35),
+    ("control::PathStatus", 36),
     ("control::StackStatus", 23),
     ("daemon::StackConfig", 27),
     ("engine::Bbr", 26),

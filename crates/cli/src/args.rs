@@ -116,7 +116,7 @@ pub(crate) struct RunArgs {
     /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
     /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
     #[arg(long, conflicts_with_all = [
-        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "via", "identity",
+        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "via", "carriers", "identity",
         "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
     ])]
     pub(crate) sctp: bool,
@@ -159,6 +159,11 @@ pub(crate) struct StackOptions {
     /// encrypt=require says so (default: the setting via, off).
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub(crate) via: Vec<String>,
+    /// Where UDP at the usual port gets no answer, get packets to peers by these carriers instead, on each path what gets
+    /// through: UDP or TCP at other ports, or TCP by the HTTP proxy that HTTPS_PROXY names, as
+    /// `udp:443,tcp:443,proxy:443`. A server also listens at the ports (default: the setting carriers, off).
+    #[arg(long, value_name = "udp|tcp|proxy:PORT", value_delimiter = ',')]
+    pub(crate) carriers: Vec<String>,
     /// Key that peers know this host by: `own` (~/.config/manypath/identity, made on first use), `ssh` (the
     /// host key of SSH, as root), `secret` (a secret that both ends have), or the path of a private
     /// key of OpenSSH.

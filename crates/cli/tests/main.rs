@@ -1,6 +1,7 @@
 //! The tests of the three programs, in one binary: each file on its own would link the whole workspace again.
 
 mod bench;
+mod carriers;
 mod cgroup;
 mod cgroup_containers;
 mod cgroup_datagrams;

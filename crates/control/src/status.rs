@@ -286,6 +286,9 @@ pub struct PathStatus {
     pub remote: SocketAddr,
     /// The interface that has our address.
     pub interface: String,
+    /// What carries it, `udp:PORT`, `tcp:PORT` or `proxy:PORT`, if that is not UDP at the usual port.
+    #[serde(default)]
+    pub carrier: Option<String>,
     /// `active`, `unconfirmed`, `potentially-failed` or `inactive`.
     pub state: String,
     /// Whether it is the primary path.

@@ -10,7 +10,7 @@ use crate::peers::PeerCache;
 use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
-use manypath_net::{Interface, Seat};
+use manypath_net::{Carriers, Interface, Seat};
 use manypath_rules::paths::PathsFile;
 use manypath_rules::{Encrypt, RulesFile, StepAside, Via};
 use std::fmt;
@@ -100,6 +100,10 @@ pub enum Encapsulation {
 /// Which connections are carried and how, where no rule says otherwise.
 #[derive(Clone, Debug)]
 pub struct Carrying {
+    /// How packets get to peers where UDP at the usual port does not; where a server listens beside that port.
+    pub carriers: Carriers,
+    /// The HTTP proxy by which carriers may go, as HOST:PORT.
+    pub proxy: Option<String>,
     /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](StackConfig::peer_udp_port), where any user of
     /// the peer's host may answer, unless a rule says otherwise.
     pub unproven: bool,
@@ -123,6 +127,8 @@ pub struct Carrying {
 impl Default for Carrying {
     fn default() -> Self {
         Self {
+            carriers: Carriers::default(),
+            proxy: None,
             unproven: false,
             redundancy: Redundancy::Off,
             shared_bottleneck: SharedBottleneck::Detect,
@@ -412,6 +418,16 @@ impl StackConfig {
         (process.handle_signals, process.anchored) = (false, false);
         (process.control, process.programs, self.peer_memory) = (None, None, None);
         process.replace = process.replace.take().map(|_| Vec::new());
+    }
+
+    /// The UDP ports of a server beside its first.
+    pub(crate) fn beside_ports(&self) -> Vec<u16> {
+        let serves = self.accept && self.encapsulation == Encapsulation::Udp;
+        let carriers =
+            self.carrying.carriers.udp_ports().filter(|port| serves && *port != self.udp_port);
+        let mut ports: Vec<_> = self.second_port().into_iter().chain(carriers).collect();
+        ports.dedup();
+        ports
     }
 
     /// The second port of a server, if it is to have one.

@@ -1,6 +1,6 @@
 //! A stack of root gives up the rights of root.
 
-use crate::config::{Encapsulation, StackConfig};
+use crate::config::{Encapsulation, FIRST_FREE_PORT, StackConfig};
 use crate::keeper::Keeper;
 use crate::log;
 use crate::stack::Stack;
@@ -83,9 +83,13 @@ fn needed(config: &StackConfig) -> CapabilitySet {
     match (config.encapsulation, config.udp_port) {
         (Encapsulation::Native, _) => CapabilitySet::NET_RAW,
         (Encapsulation::Udp, 1..1024) => CapabilitySet::NET_BIND_SERVICE,
-        (Encapsulation::Udp, _) if config.second_port().is_some() => {
-            CapabilitySet::NET_BIND_SERVICE
+        (Encapsulation::Udp, _) => {
+            let tcp = config.carrying.carriers.tcp_ports().filter(|_| config.accept);
+            let mut ports = config.beside_ports().into_iter().chain(tcp);
+            match ports.any(|port| port < FIRST_FREE_PORT) {
+                true => CapabilitySet::NET_BIND_SERVICE,
+                false => CapabilitySet::empty(),
+            }
         }
-        (Encapsulation::Udp, _) => CapabilitySet::empty(),
     }
 }

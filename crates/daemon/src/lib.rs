@@ -23,6 +23,7 @@ mod associations;
 mod attempt;
 mod base;
 mod budgets;
+mod carriers;
 mod config;
 mod confinement;
 mod control_server;

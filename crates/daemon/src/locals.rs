@@ -4,7 +4,7 @@ use crate::config::{self, Encapsulation, LocalName, StackConfig};
 use crate::privileged;
 use crate::token::Source;
 use manypath_engine::LocalAddress;
-use manypath_net::{Driver, Interface, LocalBinding, UdpPort};
+use manypath_net::{Carrier, Driver, Interface, LocalBinding, UdpPort};
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
 use std::io;
@@ -25,19 +25,20 @@ pub(crate) struct Local {
     pub(crate) up: bool,
     /// Names its socket.
     pub(crate) socket: u64,
-    /// Names its socket at the privileged port.
-    pub(crate) second: Option<u64>,
+    /// Names its sockets at other ports: the privileged one, and those of carriers.
+    pub(crate) beside: Vec<u64>,
 }
 
 impl Local {
     /// It is open on `interface`.
     pub(crate) fn new(address: LocalAddress, interface: &Interface, socket: u64) -> Self {
-        Self { address, interface: interface.name.clone(), up: interface.up, socket, second: None }
+        let (interface, up, beside) = (interface.name.clone(), interface.up, Vec::new());
+        Self { address, interface, up, socket, beside }
     }
 
     /// Names its sockets.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = u64> {
-        std::iter::once(self.socket).chain(self.second)
+        std::iter::once(self.socket).chain(self.beside.iter().copied())
     }
 
     /// Whether it is the address of `interface`.
@@ -59,6 +60,8 @@ pub(crate) struct Locals {
     port: u16,
     /// The privileged port at which there are sockets beside those.
     pub(crate) second_port: Option<u16>,
+    /// The carriers by which peers are served beside those.
+    pub(crate) carriers: Vec<Carrier>,
     /// How many sockets have been opened.
     sockets: u64,
 }
@@ -66,8 +69,9 @@ pub(crate) struct Locals {
 impl Locals {
     /// No socket is open yet.
     pub(crate) fn closed() -> Self {
-        let (open, own, failed) = Default::default();
-        Self { open, own, failed, begun: false, port: 0, second_port: None, sockets: 0 }
+        let (open, own, failed, carriers) = Default::default();
+        let (begun, port, second_port, sockets) = (false, 0, None, 0);
+        Self { open, own, failed, begun, port, second_port, carriers, sockets }
     }
 
     /// Whether peers can reach this stack, as far as this host has addresses.
@@ -141,13 +145,13 @@ pub(crate) fn open(
     };
     // The first scan finds out who has no link.
     let open = bound.iter().zip(&chosen).zip(0..).map(|((address, (interface, _)), socket)| {
-        Local { address: *address, interface: interface.clone(), up: true, socket, second: None }
+        let (interface, beside) = (interface.clone(), Vec::new());
+        Local { address: *address, interface, up: true, socket, beside }
     });
     let (open, own): (Vec<_>, _) = (open.collect(), addresses(&interfaces));
     let port = open.first().map_or(config.udp_port, |local| local.address.addr.port());
     let sockets = open.len() as u64;
-    let failed = BTreeSet::new();
-    let mut locals = Locals { open, own, failed, begun: true, port, second_port: None, sockets };
+    let mut locals = Locals { open, own, begun: true, port, sockets, ..Locals::closed() };
     let bindings = chosen.into_iter().map(|(_, binding)| binding).collect();
     privileged::bind_beside(config, driver, registry, bindings, &mut locals);
     Ok(locals)

@@ -110,7 +110,7 @@ pub(crate) fn bind_second(core: &mut Core, local: &mut Local, binding: LocalBind
     let Some(port) = core.locals.second_port else { return };
     let socket = core.locals.next_socket();
     match bind(&mut core.driver, &core.registry, socket, (binding, port)) {
-        Ok(()) => local.second = Some(socket),
+        Ok(()) => local.beside.push(socket),
         Err(error) => report(&core.config, &error),
     }
 }
@@ -165,19 +165,19 @@ pub(crate) fn bind_beside(
             report(config, &error);
             return close(driver, locals);
         }
-        locals.open[at].second = Some(socket);
+        locals.open[at].beside.push(socket);
     }
 }
 
 /// An association needs the port at each of our addresses.
 fn close(driver: &mut Driver, locals: &mut Locals) {
     locals.second_port = None;
-    for socket in locals.open.iter_mut().filter_map(|local| local.second.take()) {
+    for socket in locals.open.iter_mut().flat_map(|local| local.beside.drain(..)) {
         driver.unbind(Instant::ZERO, Source::Local(socket).token());
     }
 }
 
-fn bind(
+pub(crate) fn bind(
     driver: &mut Driver,
     registry: &Registry,
     socket: u64,

@@ -11,6 +11,7 @@ use crate::association::{DialId, RelayId};
 use crate::attempt::{Attempts, Lookup};
 use crate::base::{Base, protection};
 use crate::budgets::{Budgets, UsageFile};
+use crate::carriers;
 use crate::config::{Encapsulation, StackConfig};
 use crate::control_server::ControlServer;
 use crate::core::Core;
@@ -216,6 +217,7 @@ impl Stack {
 
     /// The sockets are open.
     fn begin_service(&mut self) {
+        carriers::begin(&mut self.base.core);
         self.base.core.announce();
         self.base.core.reread_scopes();
         self.base.core.follow_budgets();
@@ -329,12 +331,12 @@ impl Stack {
     fn on_event(&mut self, event: &Event) {
         let Some(source) = Source::of(event.token()) else { return };
         let base = &mut self.base;
-        if !matches!(source, Source::Local(_) | Source::Relay(_)) {
+        if !matches!(source, Source::Local(_) | Source::Carrier(_) | Source::Relay(_)) {
             base.core.driver.hurry();
         }
         match source {
             // A socket of the driver, which has had it.
-            Source::Local(_) => {}
+            Source::Local(_) | Source::Carrier(_) => {}
             Source::Relay(id) => self.relays.on_relay_event(RelayId(id), event),
             Source::Near(id) => self.relays.on_near_event(RelayId(id), event),
             Source::Far(id) => self.on_far_event(id, event),
@@ -417,7 +419,11 @@ impl Core {
             };
             let second = self.locals.second_port.map(|port| format!(" and {port}"));
             let at = match self.config.encapsulation {
-                Encapsulation::Udp => format!("on UDP port {port}{}", second.unwrap_or_default()),
+                Encapsulation::Udp => {
+                    let beside = self.carriers_served().map(|carrier| format!(", {carrier}"));
+                    let beside: String = beside.collect();
+                    format!("on UDP port {port}{}{beside}", second.unwrap_or_default())
+                }
                 Encapsulation::Native => "directly over IP (protocol 132)".to_owned(),
             };
             info!(target: log::STACK, "accepting associations {at} for {allow}");
@@ -433,7 +439,7 @@ impl Core {
 /// The sockets of the service manager, which must be where peers look.
 fn inherited(sockets: Vec<OwnedFd>, config: &StackConfig) -> io::Result<Inherited> {
     let sockets = Inherited::adopt(sockets)?;
-    match sockets.port(config.second_port())? {
+    match sockets.port(&config.beside_ports())? {
         Some(theirs) if theirs != config.udp_port => {
             let text =
                 format!("the service manager's sockets have UDP port {theirs}: --port {theirs}");

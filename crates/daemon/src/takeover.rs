@@ -15,6 +15,7 @@
 //! Of a server with several engine loops, each loop takes over from the one with its number, by itself.
 
 use crate::base::Base;
+use crate::carriers;
 use crate::config::{Encapsulation, StackConfig};
 use crate::log;
 use crate::loops::MAX_LOOPS;
@@ -105,10 +106,9 @@ impl Predecessor {
         lent: Vec<(SocketAddr, OwnedFd)>,
         config: &mut StackConfig,
     ) -> Self {
-        let ports = [Some(config.udp_port), config.second_port()];
+        let ports = [config.beside_ports(), vec![config.udp_port]].concat();
         let mut sockets = Vec::new();
-        for (local, fd) in lent.into_iter().filter(|(local, _)| ports.contains(&Some(local.port())))
-        {
+        for (local, fd) in lent.into_iter().filter(|(local, _)| ports.contains(&local.port())) {
             config.process.sockets.push(fd);
             sockets.push(local);
         }
@@ -237,7 +237,8 @@ impl Succession {
             Err(why) => return base.core.reply(id, Reply::Refused { why }),
         };
         self.by = Some(id);
-        // The name is the successor's from now on.
+        // The name and the ports are the successor's from now on.
+        base.core.driver.stop_listening();
         base.core.control.close_door(&base.core.registry);
         let count = copies.len();
         for (index, (local, fd)) in copies.into_iter().enumerate() {
@@ -303,6 +304,7 @@ impl Stack {
     pub(crate) fn on_control_gone(&mut self, id: u64) {
         if self.succession.by == Some(id) && !self.succession.done {
             self.succession.by = None;
+            carriers::listen(&mut self.base.core);
             self.services.name_door(&mut self.base);
         }
         if self.succession.kept == Some(id) {
@@ -332,6 +334,7 @@ impl Stack {
         if self.succession.alone {
             self.base.core.after(MAX_WAIT, Timer::Successor);
         }
+        carriers::listen(&mut self.base.core);
         self.services.name_door(&mut self.base);
         true
     }

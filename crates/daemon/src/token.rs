@@ -33,6 +33,8 @@ pub(crate) enum Source {
     DoorDatagrams(u64),
     /// The local socket of a flow of datagrams.
     Datagrams(u64),
+    /// A TCP connection of the driver that carries packets, or a socket where it accepts them.
+    Carrier(u64),
     /// The line over which datagrams come from a redirector, by its control connection.
     Line(u64),
     /// What the kernel says about addresses, links and routes.
@@ -69,6 +71,7 @@ impl Source {
             Self::DoorListener(index) => (16, index),
             Self::DoorClient(id) => (17, id),
             Self::DoorDatagrams(id) => (18, id),
+            Self::Carrier(id) => (19, id),
         }
     }
 
@@ -102,6 +105,7 @@ impl Source {
             16 => Self::DoorListener(id),
             17 => Self::DoorClient(id),
             18 => Self::DoorDatagrams(id),
+            19 => Self::Carrier(id),
             _ => return None,
         })
     }
@@ -129,6 +133,7 @@ mod tests {
             Source::DoorDatagrams(4),
             Source::Datagrams(6),
             Source::Line(2),
+            Source::Carrier(4),
             Source::Clock,
             Source::Network,
             Source::Signal,

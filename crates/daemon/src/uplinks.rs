@@ -304,7 +304,8 @@ fn bind_local(core: &mut Core, interface: &Interface) -> io::Result<Local> {
         other => other?,
     };
     let mut local = Local::new(address, interface, socket);
-    crate::privileged::bind_second(core, &mut local, binding);
+    crate::privileged::bind_second(core, &mut local, binding.clone());
+    crate::carriers::bind_at(core, &mut local, &binding);
     Ok(local)
 }
 

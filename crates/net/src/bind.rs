@@ -289,6 +289,22 @@ fn explain_native(error: &io::Error, addr: SocketAddr) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
+/// Why no connections are accepted at a TCP port.
+pub(crate) fn explain_tcp(error: &io::Error, addr: SocketAddr) -> io::Error {
+    let port = addr.port();
+    let text = match error.raw_os_error() {
+        Some(libc::EADDRINUSE) => format!(
+            "TCP port {port} is in use by another program (`ss -ltnp sport = :{port}` shows which): stop that one or \
+             choose another port"
+        ),
+        Some(libc::EACCES) => {
+            format!("TCP port {port} needs root or CAP_NET_BIND_SERVICE (ports above 1023 do not)")
+        }
+        _ => format!("cannot listen at TCP port {port}: {error}"),
+    };
+    io::Error::new(error.kind(), text)
+}
+
 /// Keeps the kind of the error and says what it means here and what can be done.
 fn explain(error: &io::Error, addr: SocketAddr) -> io::Error {
     let (ip, port) = (addr.ip(), addr.port());

@@ -100,6 +100,11 @@ impl Bound {
         Ok(())
     }
 
+    /// The interface that it is bound to.
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
     pub(crate) const fn is_lent(&self) -> bool {
         matches!(self.path.io, Io::Lent(_))
     }

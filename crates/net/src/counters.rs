@@ -84,6 +84,24 @@ counters! {
     handed_on,
     /// Of these, dropped because that loop had too many to look at, or did not have the address.
     hand_on_dropped,
+    /// Times that a path has got another carrier: a UDP port beside the usual one, or TCP.
+    carrier_switches,
+    /// Packets dropped because too much waited for a TCP connection that carries packets.
+    carrier_queue_full,
+    /// Packets dropped that came over a TCP connection made here and belong to no association.
+    carrier_strays,
+    /// TCP connections made to carry packets.
+    carrier_streams_dialled,
+    /// Of these, those that led to nothing: refused, closed or silent.
+    carrier_streams_failed,
+    /// TCP connections accepted that carry packets, or are about to.
+    carrier_streams_accepted,
+    /// TCP connections refused: too many of a host or in all, or to an address that carries no paths.
+    carrier_streams_refused,
+    /// TCP connections ended because what came is not of this protocol, or only packets of no association.
+    carrier_streams_foreign,
+    /// TCP connections ended because no packet of an association came in time, or too many had brought none.
+    carrier_streams_expired,
 }
 
 #[cfg(test)]

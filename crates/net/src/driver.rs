@@ -3,11 +3,13 @@
 use crate::arrivals::Arrivals;
 use crate::bind::{self, LocalBinding, Opened, UdpPort};
 use crate::bound::Bound;
+use crate::carrier::{Carrier, Carriers};
 use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
 use crate::loops::Seat;
 use crate::socket::SocketStatus;
+use crate::ways::Ways;
 use manypath_engine::{Duration, Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
 use mio::{Registry, Token};
@@ -151,6 +153,44 @@ impl Driver {
         Ok(())
     }
 
+    /// Gets packets to peers at one of the `usual` UDP ports by other `carriers` where those are silent, some of them
+    /// by an HTTP `proxy`. `tokens` names connections in the poll.
+    ///
+    /// # Errors
+    /// When the poll cannot be used.
+    pub fn carry_by(
+        &mut self,
+        registry: &Registry,
+        tokens: fn(u64) -> Token,
+        carriers: Carriers,
+        usual: Vec<u16>,
+        proxy: Option<SocketAddr>,
+    ) -> io::Result<()> {
+        let usable = if proxy.is_some() { carriers } else { carriers.without_proxy() };
+        self.exchange.carriage.ways = Ways::new(usable, usual);
+        self.exchange.carriage.streams.watch_in(registry, tokens, proxy)
+    }
+
+    /// Accepts connections that carry packets at a TCP port of all addresses with sockets, those to come too. Paths over
+    /// them have [`STREAM_PORT`](crate::STREAM_PORT) at their local end. After [`carry_by`](Self::carry_by).
+    ///
+    /// # Errors
+    /// When the port is taken or not permitted; the text says what to do.
+    pub fn listen(&mut self, port: u16) -> io::Result<()> {
+        self.exchange.carriage.streams.listen(port)
+    }
+
+    /// Accepts no more connections that carry packets: another process does.
+    pub fn stop_listening(&mut self) {
+        self.exchange.carriage.streams.stop_listening();
+    }
+
+    /// What carries a path, if that is not the usual UDP port of the peer.
+    pub fn carrier_of(&self, path: &PathAddr) -> Option<Carrier> {
+        let usual = Carrier::Udp(path.remote.port());
+        self.exchange.carriage.ways.choice(path).filter(|choice| *choice != usual)
+    }
+
     /// Closes the socket of `token`, whose address has gone or is not to be used any more. What waits there
     /// is dropped. The endpoint has to be told: [`Endpoint::remove_local_address`].
     pub fn unbind(&mut self, now: Instant, token: Token) {
@@ -159,6 +199,7 @@ impl Driver {
         self.exchange.endpoint.handle_backpressure(now, socket.path.local, false);
         self.exchange.counters.add(&socket.path.counters);
         let local = socket.path.local;
+        self.exchange.forget_local(now, local);
         socket.deregister();
         if let Some(seat) = &self.exchange.seat {
             seat.close(local);
@@ -218,7 +259,9 @@ impl Driver {
     /// Handles an event of the poll; `false` if its token is not one of the driver's. What has arrived is read by
     /// [`handle_timeout`](Self::handle_timeout), from all sockets together.
     pub fn handle_event(&mut self, now: Instant, event: &Event) -> bool {
-        let Some(index) = self.index(event.token()) else { return false };
+        let Some(index) = self.index(event.token()) else {
+            return self.exchange.handle_stream_event(now, event);
+        };
         if event.is_error() {
             self.exchange.read_errors(now, index);
         }
@@ -243,6 +286,7 @@ impl Driver {
         // acknowledgement is here already.
         self.exchange.count_reports_anew(now);
         self.exchange.read(now, &mut self.arrivals);
+        self.exchange.tend_carriers(now);
         self.exchange.handle_timeout(now);
     }
 
@@ -258,7 +302,8 @@ impl Driver {
         if self.exchange.unflushed || self.exchange.sockets.iter().any(|socket| socket.unread) {
             return Some(Instant::ZERO);
         }
-        self.exchange.endpoint.poll_timeout()
+        let carriers = self.exchange.carriers_due();
+        [carriers, self.exchange.endpoint.poll_timeout()].into_iter().flatten().min()
     }
 
     /// How long the loop should sleep before it polls again, although packets come meanwhile, so that one turn reads many: while
@@ -306,6 +351,7 @@ impl Driver {
     /// The counts of all sockets together.
     pub fn counters(&self) -> Counters {
         let mut sum = self.exchange.counters.clone();
+        self.exchange.carriage.count(&mut sum);
         self.exchange.sockets.iter().for_each(|socket| sum.add(&socket.path.counters));
         sum
     }

@@ -2,6 +2,7 @@
 
 use crate::arrivals::{self, Arrivals};
 use crate::bound::Bound;
+use crate::carriage::Carriage;
 use crate::counters::Counters;
 use crate::error_queue::ErrorKind;
 use crate::flood::{self, Flood};
@@ -39,7 +40,7 @@ pub(crate) struct Exchange {
     pub(crate) unflushed: bool,
     /// Paths whose far host says that nobody listens, for the user to ask for.
     pub(crate) closed_ports: BTreeSet<PathAddr>,
-    batch: PacketBatch,
+    pub(crate) batch: PacketBatch,
     /// The endpoint has been told that it is this late.
     pub(crate) told: Instant,
     /// Bytes given to the endpoint since the last flush.
@@ -48,6 +49,7 @@ pub(crate) struct Exchange {
     pub(crate) moderation: Moderation,
     /// Which of several loops this is.
     pub(crate) seat: Option<Seat>,
+    pub(crate) carriage: Carriage,
 }
 
 impl Exchange {
@@ -64,6 +66,7 @@ impl Exchange {
             flood: Flood::default(),
             moderation: Moderation::default(),
             seat: None,
+            carriage: Carriage::default(),
         }
     }
 
@@ -77,6 +80,7 @@ impl Exchange {
             }
             arrivals.in_order(|at, index, datagram| self.deliver(now, at, index, datagram));
         }
+        self.read_streams(now);
         for index in 0..self.sockets.len() {
             if self.sockets[index].has_reports() {
                 self.sockets[index].path.read_errors();
@@ -185,6 +189,9 @@ impl Exchange {
     fn transmit(&mut self, now: Instant, transmit: &Transmit) {
         let PathAddr { local, remote } = transmit.path;
         let Transmit { segment_size, may_fragment, ecn, .. } = *transmit;
+        if self.transmit_by_stream(now, transmit.path, segment_size) {
+            return;
+        }
         let bytes = self.batch.bytes();
         let packets = Packets { remote, segment_size, bytes, may_fragment, ecn };
         let position = self.sockets.iter().position(|socket| socket.path.local == local);
@@ -192,7 +199,11 @@ impl Exchange {
             self.counters.dropped_no_socket += packets.count();
             return;
         };
-        self.sockets[index].path.send(now, packets);
+        let bound = &mut self.sockets[index];
+        match self.carriage.ways.covers(&transmit.path) {
+            true => self.carriage.send(now, &self.endpoint, bound, packets),
+            false => bound.path.send(now, packets),
+        }
         self.after_send(now, index);
     }
 
@@ -207,7 +218,11 @@ impl Exchange {
     fn pass_on_reports(&mut self, now: Instant, index: usize) {
         let path = &mut self.sockets[index].path;
         let local = path.local;
+        let mut reports = std::mem::take(&mut path.settled);
         for report in std::mem::take(&mut path.unreachable) {
+            reports.extend(self.carriage.heard_report(now, local, report));
+        }
+        for report in reports {
             let path = PathAddr { local, remote: report.remote };
             let Some(quote) = report.quote else {
                 self.endpoint.handle_unreachable(now, path);
@@ -220,13 +235,21 @@ impl Exchange {
             let kind = report.lacks.kind();
             self.report(now, index, Report { kind, remote: report.remote, mtu: 0, quote });
         }
-        for TooBig { remote, mtu, quote } in std::mem::take(&mut self.sockets[index].path.too_big) {
-            match quote {
-                Some(quote) => {
-                    self.report(now, index, Report { kind: ErrorKind::TooBig, remote, mtu, quote });
-                }
-                None => self.endpoint.handle_too_big(now, PathAddr { local, remote }, mtu),
+        for report in std::mem::take(&mut self.sockets[index].path.too_big) {
+            for remote in self.carriage.remotes(local, report.remote) {
+                self.pass_on_too_big(now, index, TooBig { remote, ..report });
             }
+        }
+    }
+
+    fn pass_on_too_big(&mut self, now: Instant, index: usize, report: TooBig) {
+        let TooBig { remote, mtu, quote } = report;
+        let local = self.sockets[index].path.local;
+        match quote {
+            Some(quote) => {
+                self.report(now, index, Report { kind: ErrorKind::TooBig, remote, mtu, quote });
+            }
+            None => self.endpoint.handle_too_big(now, PathAddr { local, remote }, mtu),
         }
     }
 

@@ -26,13 +26,13 @@ impl Inherited {
         Ok(Self { sockets, seat: None })
     }
 
-    /// The UDP port of the sockets besides `second`, if there are any and all have the same.
+    /// The UDP port of the sockets besides those at the ports `beside`, if there are any and all have the same.
     ///
     /// # Errors
     /// When they differ: all local addresses share one port (RFC 6951 section 5.1).
-    pub fn port(&self, second: Option<u16>) -> io::Result<Option<u16>> {
+    pub fn port(&self, beside: &[u16]) -> io::Result<Option<u16>> {
         let mut ports: Vec<u16> = self.sockets.keys().map(SocketAddr::port).collect();
-        ports.retain(|port| second != Some(*port));
+        ports.retain(|port| !beside.contains(port));
         ports.sort_unstable();
         ports.dedup();
         match ports[..] {
@@ -78,7 +78,7 @@ mod tests {
     fn sockets_are_found_by_their_address_once() {
         let sockets = vec![udp("127.0.33.1:9733"), udp("127.0.33.2:9733")];
         let mut inherited = Inherited::adopt(sockets).unwrap();
-        assert_eq!(inherited.port(None).unwrap(), Some(9733));
+        assert_eq!(inherited.port(&[]).unwrap(), Some(9733));
         let addr = "127.0.33.1:9733".parse().unwrap();
         assert!(inherited.take(addr).is_some());
         assert!(inherited.take(addr).is_none());
@@ -92,7 +92,7 @@ mod tests {
         assert!(text(vec![udp("0.0.0.0:0")]).contains("ListenDatagram=ADDRESS"));
         let ports = Inherited::adopt(vec![udp("127.0.33.4:9734"), udp("127.0.33.5:9735")]);
         let ports = ports.unwrap();
-        assert!(ports.port(None).is_err());
-        assert_eq!(ports.port(Some(9734)).unwrap(), Some(9735));
+        assert!(ports.port(&[]).is_err());
+        assert_eq!(ports.port(&[9734]).unwrap(), Some(9735));
     }
 }

@@ -29,7 +29,9 @@ mod apart;
 mod arrivals;
 mod bind;
 mod bound;
+mod carriage;
 mod carried;
+mod carrier;
 mod clock;
 mod counters;
 mod driver;
@@ -66,8 +68,11 @@ mod sockaddr;
 mod socket;
 mod socket_option;
 mod steering;
+mod stream;
+mod streams;
 mod traffic_class;
 mod udp_holder;
+mod ways;
 
 #[cfg(test)]
 extern crate self as manypath_net;
@@ -77,6 +82,7 @@ pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };
 pub use carried::{LocalTime, carried, local_time};
+pub use carrier::{Carrier, Carriers, STREAM_PORT};
 pub use clock::{Clock, SuspendWatch};
 pub use counters::Counters;
 pub use driver::Driver;

@@ -8,6 +8,7 @@
 //! messages, for which the kernel asks no program, and to packets that the kernel has put together (GRO) behind one with
 //! another tag. All others name their loop.
 
+use crate::carrier::Carrier;
 use crate::error_queue::{ErrorKind, Quote};
 use crate::exchange::Exchange;
 use crate::loops::Seat;
@@ -67,6 +68,9 @@ impl Exchange {
         packet: &mut [u8],
     ) -> bool {
         let path = PathAddr { local: self.sockets[index].path.local, remote: from };
+        let carrier = Carrier::Udp(from.port());
+        let belongs = self.carriage.path_of(self.told, &self.endpoint, path, packet, carrier);
+        let path = belongs.unwrap_or(path);
         let left = match &self.seat {
             Some(seat) if seat.may_be_for_another(packet) => seat.count() - 1,
             _ => return self.endpoint.handle_marked_packet(self.told, path, packet, ecn),

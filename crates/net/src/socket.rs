@@ -31,6 +31,8 @@ pub(crate) struct PathSocket<I> {
     pub(crate) searches: bool,
     /// Reports not yet told to the endpoint.
     pub(crate) unreachable: Vec<Unreachable>,
+    /// Those of which it is clear that the endpoint is to hear.
+    pub(crate) settled: Vec<Unreachable>,
     /// Likewise, of packets that were too big.
     pub(crate) too_big: Vec<TooBig>,
     /// What the interface took when a packet was last too large for it, in bytes of IP packet.
@@ -100,6 +102,7 @@ impl<I: PathIo> PathSocket<I> {
             fragments: false,
             searches: false,
             unreachable: Vec::new(),
+            settled: Vec::new(),
             link_mtu: None,
             too_big: Vec::new(),
             reports: Reports::default(),
@@ -178,6 +181,11 @@ impl<I: PathIo> PathSocket<I> {
         let changed = wanted && self.io.allow_fragmentation().is_ok();
         self.fragments |= changed;
         changed
+    }
+
+    /// The endpoint is to hear a report that has waited for the answers of other carriers.
+    pub(crate) fn settle_report(&mut self, report: Unreachable) {
+        self.settled.push(report);
     }
 
     pub(crate) fn report_unreachable(&mut self, report: Unreachable) {

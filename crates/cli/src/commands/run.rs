@@ -199,6 +199,9 @@ pub(super) fn stack_args(options: &StackOptions) -> Vec<OsString> {
     if !options.via.is_empty() {
         option("via", options.via.join(",").into());
     }
+    if !options.carriers.is_empty() {
+        option("carriers", options.carriers.join(",").into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }

@@ -107,6 +107,11 @@ pub(crate) fn configure(
         knob.set(config, knob.parse(when).map_err(|why| Failure::usage(format!("--{why}")))?);
         config.fixed.push(knob.name);
     }
+    if let Some(knob) = Knob::by_name("carriers").filter(|_| !options.carriers.is_empty()) {
+        let carriers = knob.parse(&options.carriers.join(","));
+        knob.set(config, carriers.map_err(|why| Failure::usage(format!("--{why}")))?);
+        config.fixed.push(knob.name);
+    }
     if let Some(via) = options.via()? {
         config.via = Some(via);
         config.fixed.push("via");
@@ -124,6 +129,7 @@ pub(crate) fn configure(
         knob.set(config, value);
         config.fixed.push(knob.name);
     }
+    config.carrying.proxy = proxy();
     config.loopback_paths = options.loopback_paths;
     config.log = base.into();
     if options.verbose > 0 {
@@ -131,6 +137,16 @@ pub(crate) fn configure(
         config.fixed.push("log_level");
     }
     Ok(())
+}
+
+/// Where the environment says that the HTTP proxy is, as HOST:PORT.
+fn proxy() -> Option<String> {
+    let named =
+        ["HTTPS_PROXY", "https_proxy"].into_iter().find_map(|name| std::env::var(name).ok())?;
+    let place = named.split_once("://").map_or(&*named, |(_, place)| place);
+    let place = place.trim_end_matches('/');
+    let port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if port { place.to_owned() } else { format!("{place}:80") })
 }
 
 /// Runs a stack to its end, with an engine loop for each of the configurations. `port` is the option that gives it another UDP

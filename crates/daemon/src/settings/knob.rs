@@ -3,6 +3,7 @@
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
 use manypath_engine::{Redundancy, SharedBottleneck};
+use manypath_net::Carriers;
 use manypath_rules::{Encrypt, StepAside, Via};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ enum Values {
     Words(&'static [&'static str]),
     /// Texts whose numbers are those of [`Via`].
     Relays,
+    /// Texts whose numbers are those of [`Carriers`].
+    Carriers,
 }
 
 /// One setting.
@@ -53,6 +56,14 @@ pub const KNOBS: &[Knob] = &[
         values: Values::Numbers(0, 1023),
         get: |config| u64::from(config.privileged_port),
         set: |config, value| config.privileged_port = value as u16,
+    },
+    Knob {
+        name: "carriers",
+        help: "udp:PORT,tcp:PORT,proxy:PORT: where UDP at the usual port gets no answer, a client \
+               tries these, on each path; a server listens there, too, from its start on; off: none",
+        values: Values::Carriers,
+        get: |config| config.carrying.carriers.number(),
+        set: |config, value| config.carrying.carriers = Carriers::of_number(value),
     },
     Knob {
         name: "unproven",
@@ -310,6 +321,9 @@ impl Knob {
                 at.ok_or_else(|| format!("{name} = {text}: one of {}", words.join(", ")))
             }
             Values::Relays => text.parse().map(Via::number).map_err(|why| format!("{name}: {why}")),
+            Values::Carriers => {
+                text.parse().map(Carriers::number).map_err(|why| format!("{name}: {why}"))
+            }
         }
     }
 
@@ -320,6 +334,7 @@ impl Knob {
             Values::Numbers(..) => value.to_string(),
             Values::Words(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
             Values::Relays => Via::of_number(value).to_string(),
+            Values::Carriers => Carriers::of_number(value).to_string(),
         }
     }
 }
@@ -373,7 +388,7 @@ mod tests {
             let (least, most) = match knob.values {
                 Values::Numbers(least, most) => (least, most),
                 Values::Words(words) => (0, words.len() as u64 - 1),
-                Values::Relays => continue,
+                Values::Relays | Values::Carriers => continue,
             };
             for value in [least, most] {
                 assert_eq!(knob.parse(&knob.show(value)), Ok(value), "{}", knob.name);
@@ -393,6 +408,16 @@ mod tests {
             assert_eq!(knob.show(knob.get(&config)), text);
         }
         assert!(config.via.is_none() && knob.parse("a b").is_err());
+    }
+
+    #[test]
+    fn carriers_are_a_setting_whose_values_are_texts() {
+        let (knob, mut config) = (Knob::by_name("carriers").unwrap(), StackConfig::default());
+        for text in ["udp:443,tcp:443", "off"] {
+            knob.set(&mut config, knob.parse(text).unwrap());
+            assert_eq!(knob.show(knob.get(&config)), text);
+        }
+        assert!(config.carrying.carriers.is_empty() && knob.parse("443").is_err());
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Host {
     /// Payloads of all messages read.
     pub(crate) received: Vec<Bytes>,
     pub(crate) clock: Clock,
+    /// The HTTP proxy for carriers.
+    pub(crate) proxy: Option<SocketAddr>,
     poll: Poll,
     ready: Events,
 }
@@ -58,6 +60,7 @@ impl Host {
             events: Vec::new(),
             received: Vec::new(),
             clock: Clock::start(),
+            proxy: None,
             poll,
             ready: Events::with_capacity(64),
         }
@@ -71,6 +74,14 @@ impl Host {
             host.driver.bind_native(host.poll.registry(), token, binding).unwrap();
         }
         host
+    }
+
+    /// Tries `carriers` where a peer is silent at the UDP port `usual`; and accepts connections that carry at `listen`.
+    pub(crate) fn carry_by(&mut self, carriers: &str, usual: u16, listen: Option<u16>) {
+        let tokens = |id| Token(1000 + id as usize);
+        let (registry, carriers) = (self.poll.registry(), carriers.parse().unwrap());
+        self.driver.carry_by(registry, tokens, carriers, vec![usual], self.proxy).unwrap();
+        listen.into_iter().for_each(|port| self.driver.listen(port).unwrap());
     }
 
     /// One turn of the loop, sleeping no longer than `longest`.

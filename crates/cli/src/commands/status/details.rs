@@ -44,10 +44,11 @@ fn path(out: &mut String, path: &PathStatus) {
     let primary = if path.primary { ", primary" } else { "" };
     let srtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
     let policy = wanted(path);
+    let carrier = path.carrier.as_ref().map_or(String::new(), |by| format!(" by {by}"));
     let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));
     let _ = writeln!(
         out,
-        "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
+        "    path {} {}{carrier} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
          {}, {}, {} ({} in vain), suspected {} ({} wrongly), {}, {} in vain, ECN {} ({} in, {} told, {}), \
          {}{policy}{idle}",
         path.id,

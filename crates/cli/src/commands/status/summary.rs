@@ -43,7 +43,8 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
 }
 
 fn way(path: &PathStatus) -> String {
-    format!("{}  {} -> {}", path.interface, path.local.ip(), path.remote.ip())
+    let carrier = path.carrier.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+    format!("{}  {} -> {}{carrier}", path.interface, path.local.ip(), path.remote.ip())
 }
 
 fn path(out: &mut String, path: &PathStatus, width: usize) {

@@ -213,7 +213,8 @@ fn silent(findings: &Findings, path: &PathFinding) -> Cause {
     let new = |name, text: String| Cause::new(name, weight(findings), text);
     if path.tcp == Some(true) {
         let text = format!(
-            "{} answers TCP, and UDP port {} not: a firewall is in the way, most likely the peer's",
+            "{} answers TCP, and UDP port {} not: a firewall is in the way, most likely the peer's; \
+             where it cannot be opened, --carriers at both ends goes around it",
             remote.ip(),
             remote.port()
         );

@@ -1,0 +1,127 @@
+//! Carriers beside the usual UDP port: where a server listens, and what a client tries where that port is silent.
+//!
+//! Which of them gets through on a path is found out by the driver, path by path (`crates/net/src/ways.rs`).
+
+use crate::config::Encapsulation;
+use crate::core::Core;
+use crate::locals::Local;
+use crate::log;
+use crate::privileged;
+use crate::token::Source;
+use manypath_engine::{LocalAddress, PathAddr};
+use manypath_net::{Carrier, LocalBinding, STREAM_PORT};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use tracing::warn;
+
+/// Begins to use the carriers of the settings. The sockets of the local addresses are open.
+pub(crate) fn begin(core: &mut Core) {
+    let carriers = core.config.carrying.carriers;
+    if carriers.is_empty() || core.config.encapsulation == Encapsulation::Native {
+        return;
+    }
+    let mut usual = vec![core.config.peer_udp_port, core.config.privileged_port];
+    usual.retain(|port| *port != 0);
+    let tokens = |id| Source::Carrier(id).token();
+    let proxy = proxy(core);
+    if let Err(error) = core.driver.carry_by(&core.registry, tokens, carriers, usual, proxy) {
+        return warn!(target: log::STACK, "no carriers beside UDP: {error}");
+    }
+    if !core.config.accept {
+        return;
+    }
+    let taken = [Some(core.locals.udp_port()), core.locals.second_port];
+    for port in carriers.udp_ports().filter(|port| !taken.contains(&Some(*port))) {
+        match bind_everywhere(core, port) {
+            Ok(()) => core.locals.carriers.push(Carrier::Udp(port)),
+            Err(error) => report(core, Carrier::Udp(port), &error),
+        }
+    }
+    listen(core);
+}
+
+/// Where the proxy is, if a carrier needs one.
+fn proxy(core: &Core) -> Option<SocketAddr> {
+    if !core.config.carrying.carriers.names_proxy() {
+        return None;
+    }
+    let found = match &core.config.carrying.proxy {
+        Some(named) => named.to_socket_addrs().map(|mut all| all.next()),
+        None => Ok(None),
+    };
+    let named = core.config.carrying.proxy.as_deref().unwrap_or("HTTPS_PROXY is not set");
+    match found {
+        Ok(Some(found)) => return Some(found),
+        Ok(None) => warn!(target: log::STACK, "no proxy carries packets: {named}"),
+        Err(error) => warn!(target: log::STACK, "no proxy carries packets: {named}: {error}"),
+    }
+    None
+}
+
+/// Accepts connections at the TCP ports.
+pub(crate) fn listen(core: &mut Core) {
+    core.locals.carriers.retain(|carrier| matches!(carrier, Carrier::Udp(_)));
+    for port in core.config.carrying.carriers.tcp_ports().filter(|_| core.config.accept) {
+        let listens = match core.config.loops() {
+            1 => core.driver.listen(port),
+            _ => Err(io::Error::other("connections that carry are for servers with one loop")),
+        };
+        match listens {
+            Ok(()) => core.locals.carriers.push(Carrier::Tcp(port)),
+            Err(error) => report(core, Carrier::Tcp(port), &error),
+        }
+    }
+}
+
+/// Opens the sockets of the carriers at an address that has come.
+pub(crate) fn bind_at(core: &mut Core, local: &mut Local, binding: &LocalBinding) {
+    for carrier in core.locals.carriers.clone() {
+        if let Carrier::Udp(port) = carrier
+            && let Err(error) = bind(core, local, binding.clone(), port)
+        {
+            report(core, carrier, &error);
+        }
+    }
+}
+
+/// At all addresses or at none.
+fn bind_everywhere(core: &mut Core, port: u16) -> io::Result<()> {
+    let mut open = std::mem::take(&mut core.locals.open);
+    let bound = open.iter_mut().try_for_each(|local| {
+        let LocalAddress { addr, prefix_len, mtu, .. } = local.address;
+        let device = Some(local.interface.clone()).filter(|_| !addr.ip().is_loopback());
+        bind(core, local, LocalBinding { addr, device, prefix_len, mtu }, port)
+    });
+    core.locals.open = open;
+    bound
+}
+
+fn bind(core: &mut Core, local: &mut Local, binding: LocalBinding, port: u16) -> io::Result<()> {
+    let socket = core.locals.next_socket();
+    privileged::bind(&mut core.driver, &core.registry, socket, (binding, port))?;
+    local.beside.push(socket);
+    Ok(())
+}
+
+fn report(core: &Core, carrier: Carrier, error: &io::Error) {
+    if core.config.loop_index() == 0 {
+        warn!(target: log::STACK, "peers do not reach this host by {carrier}: {error}");
+    }
+}
+
+impl Core {
+    /// The carriers by which peers are served beside the usual port.
+    pub(crate) fn carriers_served(&self) -> impl Iterator<Item = Carrier> {
+        self.locals.carriers.iter().copied()
+    }
+
+    /// What carries a path, if that is not the usual UDP port.
+    pub(crate) fn carrier_of(&self, path: &PathAddr) -> Option<Carrier> {
+        let is_it = |carrier: &Carrier| match (carrier, path.local.port()) {
+            (Carrier::Tcp(_), local) => local == STREAM_PORT,
+            (Carrier::Udp(port), local) => local == *port,
+            (Carrier::Proxy(_), _) => false,
+        };
+        self.driver.carrier_of(path).or_else(|| self.carriers_served().find(is_it))
+    }
+}

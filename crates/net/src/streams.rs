@@ -1,0 +1,403 @@
+//! The TCP connections that carry packets: made, accepted, bounded and ended.
+//!
+//! One that has not brought a packet of an association is worth nothing: it costs a descriptor and less than 10 KiB, there
+//! are few of them, and none for long. What it says of addresses is proved as for paths over UDP: the endpoint takes its two
+//! ends for a path.
+
+use crate::bind;
+use crate::carrier::{Carrier, STREAM_PORT};
+use crate::counters::Counters;
+use crate::socket_option;
+use crate::stream::{Inbox, Over, Stream};
+use manypath_engine::{Duration, Instant, PathAddr};
+use mio::event::Event;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+
+/// Most connections, of either side, and of one host.
+const MAX_STREAMS: usize = 4096;
+const MAX_OF_HOST: usize = 256;
+/// Most accepted connections that have brought no packet of an association, in all and of one host.
+const MAX_UNPROVEN: usize = 256;
+const MAX_UNPROVEN_OF_HOST: usize = 16;
+/// How long a connection may be without a packet of an association: at its beginning, and later. HEARTBEATs come every
+/// 30 s, or every 90 s over metered paths.
+const UNPROVEN_LIFE: Duration = Duration::from_secs(10);
+const IDLE_LIFE: Duration = Duration::from_secs(240);
+/// Packets that may come before the first one of an association.
+const MAX_UNPROVEN_PACKETS: u32 = 64;
+/// How often the ages of connections are looked at.
+const LOOK: Duration = Duration::from_secs(2);
+/// Connections accepted in one turn, and the pause after so many.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+const ACCEPTS_PER_TURN: usize = 64;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 256;
+/// The pause after a connection that led to nothing, doubled each time.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Most destinations of which it is kept that connections lead to nothing.
+const MAX_FAILED: usize = 256;
+
+/// How the poll names what is watched here.
+pub(crate) type Tokens = fn(u64) -> Token;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    poll: Option<(Registry, Tokens)>,
+    last: u64,
+    all: BTreeMap<Token, Link>,
+    by_ends: BTreeMap<(PathAddr, Option<Carrier>), Token>,
+    listeners: BTreeMap<Token, Socket>,
+    /// Connections with bytes to be read.
+    unread: BTreeSet<Token>,
+    /// Listeners with connections that no new event will report.
+    waiting: BTreeSet<Token>,
+    failed: BTreeMap<(PathAddr, Carrier), (Instant, Duration)>,
+    /// The HTTP proxy that makes connections.
+    proxy: Option<SocketAddr>,
+    look: Option<Instant>,
+    /// Connections that are over, until the endpoint has been told.
+    over: Vec<Ended>,
+    pub(crate) inbox: Inbox,
+    pub(crate) counters: Counters,
+}
+
+/// A connection and its ends.
+#[derive(Debug)]
+struct Link {
+    stream: Stream,
+    ends: PathAddr,
+    /// What it is to paths, if it was made here.
+    by: Option<Carrier>,
+}
+
+/// A connection that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) ends: PathAddr,
+    /// What it was to paths, if it was made here.
+    pub(crate) by: Option<Carrier>,
+    /// It has never brought a packet of an association.
+    pub(crate) failed: bool,
+}
+
+impl Streams {
+    /// Watches its connections in a poll, by these names; some of them are made by `proxy`.
+    pub(crate) fn watch_in(
+        &mut self,
+        registry: &Registry,
+        tokens: Tokens,
+        proxy: Option<SocketAddr>,
+    ) -> io::Result<()> {
+        (self.poll, self.proxy) = (Some((registry.try_clone()?, tokens)), proxy);
+        Ok(())
+    }
+
+    /// Accepts connections at a port of all addresses of this host.
+    pub(crate) fn listen(&mut self, port: u16) -> io::Result<()> {
+        let v4 = SocketAddr::from(([0; 4], port));
+        let v6 = SocketAddr::from(([0_u16; 8], port));
+        self.keep_listener(listener(v4)?)?;
+        match listener(v6) {
+            // A host without IPv6.
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(()),
+            socket => self.keep_listener(socket?),
+        }
+    }
+
+    fn keep_listener(&mut self, socket: Socket) -> io::Result<()> {
+        let id = self.register(socket.as_raw_fd(), Interest::READABLE)?;
+        self.listeners.insert(id, socket);
+        Ok(())
+    }
+
+    /// Accepts no more.
+    pub(crate) fn stop_listening(&mut self) {
+        for socket in std::mem::take(&mut self.listeners).into_values() {
+            self.deregister(socket.as_raw_fd());
+        }
+    }
+
+    fn register(&mut self, fd: i32, interest: Interest) -> io::Result<Token> {
+        let Some((registry, tokens)) = &self.poll else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        self.last += 1;
+        let token = tokens(self.last);
+        registry.register(&mut SourceFd(&fd), token, interest)?;
+        Ok(token)
+    }
+
+    fn deregister(&self, fd: i32) {
+        if let Some((registry, _)) = &self.poll {
+            // Closing does the same, as long as nobody has a copy of the descriptor.
+            let _ = registry.deregister(&mut SourceFd(&fd));
+        }
+    }
+
+    /// The connection between `ends` that is made as `carrier` says if there is none: from the address of the local end,
+    /// through `device`. `None` while connections there lead to nothing.
+    pub(crate) fn dial(
+        &mut self,
+        now: Instant,
+        ends: PathAddr,
+        carrier: Carrier,
+        device: Option<&str>,
+    ) -> Option<Token> {
+        if let Some(id) = self.by_ends.get(&(ends, Some(carrier))) {
+            return Some(*id);
+        }
+        let pausing = self.failed.get(&(ends, carrier)).is_some_and(|(until, _)| *until > now);
+        if pausing || self.all.len() >= MAX_STREAMS {
+            return None;
+        }
+        self.counters.carrier_streams_dialled += 1;
+        let (proxy, by) =
+            (self.proxy.filter(|_| matches!(carrier, Carrier::Proxy(_))), Some(carrier));
+        let socket = connect(ends.local.ip(), proxy.unwrap_or(ends.remote), device);
+        let asked = proxy.map(|_| ends.remote);
+        let stream = socket.and_then(|socket| Stream::dialled(socket, now, asked));
+        let kept = stream.and_then(|stream| self.keep(now, Link { stream, ends, by }));
+        if kept.is_err() {
+            self.note_failure(now, ends, carrier);
+        }
+        kept.ok()
+    }
+
+    fn keep(&mut self, now: Instant, link: Link) -> io::Result<Token> {
+        let id = self.register(link.stream.fd(), Interest::READABLE | Interest::WRITABLE)?;
+        self.by_ends.insert((link.ends, link.by), id);
+        self.all.insert(id, link);
+        self.look.get_or_insert(now + LOOK);
+        Ok(id)
+    }
+
+    fn note_failure(&mut self, now: Instant, ends: PathAddr, carrier: Carrier) {
+        self.counters.carrier_streams_failed += 1;
+        let ends = (ends, carrier);
+        let pause = self.failed.get(&ends).map_or(MIN_PAUSE, |(_, pause)| *pause * 2);
+        if self.failed.len() < MAX_FAILED || self.failed.contains_key(&ends) {
+            let pause = pause.min(MAX_PAUSE);
+            self.failed.insert(ends, (now + pause, pause));
+        }
+    }
+
+    /// Sends packets over a connection.
+    pub(crate) fn send(&mut self, now: Instant, id: Token, bytes: &[u8], size: usize) {
+        let Some(link) = self.all.get_mut(&id) else { return };
+        if let Err(over) = link.stream.send(bytes, size, &mut self.counters) {
+            self.end(now, id, over);
+        }
+    }
+
+    /// The accepted connection between `ends`.
+    pub(crate) fn between(&self, ends: &PathAddr) -> Option<Token> {
+        self.by_ends.get(&(*ends, None)).copied()
+    }
+
+    /// The ends of a connection, and what it is to paths if it was made here.
+    pub(crate) fn ends(&self, id: Token) -> Option<(PathAddr, Option<Carrier>)> {
+        self.all.get(&id).map(|link| (link.ends, link.by))
+    }
+
+    /// Whether an event of the poll is of something here.
+    pub(crate) fn has(&self, token: Token) -> bool {
+        self.all.contains_key(&token) || self.listeners.contains_key(&token)
+    }
+
+    /// Handles such an event. Connections that peers make are taken if they lead to one of the addresses `locals`.
+    pub(crate) fn handle_event(&mut self, now: Instant, event: &Event, locals: &[IpAddr]) {
+        let id = event.token();
+        let Some(link) = self.all.get_mut(&id) else { return self.accept(now, id, locals) };
+        if event.is_readable() || event.is_error() {
+            self.unread.insert(id);
+        }
+        if event.is_writable() {
+            let connected = link.stream.finish_connecting().map_err(|_| Over::Closed);
+            if let Err(over) = connected.and_then(|()| link.stream.flush(&mut self.counters)) {
+                self.end(now, id, over);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, id: Token, locals: &[IpAddr]) {
+        self.waiting.remove(&id);
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = self.listeners.get(&id) else { return };
+            match listener.accept() {
+                Ok((socket, peer)) => self.admit(now, socket, &peer, locals),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                // No descriptor or no memory.
+                Err(_) => break,
+            }
+        }
+        // The others wait until the next look.
+        self.waiting.insert(id);
+        self.look = Some(now + ACCEPT_PAUSE);
+    }
+
+    fn admit(&mut self, now: Instant, socket: Socket, peer: &SockAddr, locals: &[IpAddr]) {
+        let local = socket.local_addr().ok().and_then(|addr| addr.as_socket());
+        let ends = local.zip(peer.as_socket()).map(|(local, remote)| PathAddr {
+            local: SocketAddr::new(local.ip(), STREAM_PORT),
+            remote,
+        });
+        let Some(ends) = ends.filter(|ends| self.may_admit(now, ends, locals)) else {
+            self.counters.carrier_streams_refused += 1;
+            return;
+        };
+        let link = Stream::accepted(socket, now).map(|stream| Link { stream, ends, by: None });
+        let kept = link.and_then(|link| self.keep(now, link));
+        match kept {
+            Ok(_) => self.counters.carrier_streams_accepted += 1,
+            Err(_) => self.counters.carrier_streams_refused += 1,
+        }
+    }
+
+    fn may_admit(&mut self, now: Instant, ends: &PathAddr, locals: &[IpAddr]) -> bool {
+        let unproven = |link: &&Link| link.by.is_none() && link.stream.proven.is_none();
+        let host = |link: &&Link| link.ends.remote.ip() == ends.remote.ip();
+        let of_host = self.all.values().filter(host);
+        let open = self.all.len() < MAX_STREAMS
+            && of_host.clone().count() < MAX_OF_HOST
+            && of_host.filter(unproven).count() < MAX_UNPROVEN_OF_HOST;
+        if !open || !locals.contains(&ends.local.ip()) || self.between(ends).is_some() {
+            return false;
+        }
+        let strangers = self.all.iter().filter(|(_, link)| unproven(link)).map(|(id, _)| *id);
+        let strangers: Vec<Token> = strangers.collect();
+        if strangers.len() >= MAX_UNPROVEN {
+            self.counters.carrier_streams_expired += 1;
+            self.end(now, strangers[0], Over::Closed);
+        }
+        true
+    }
+
+    /// Connections with bytes to be read, of which the caller reads each once.
+    pub(crate) fn take_unread(&mut self) -> BTreeSet<Token> {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Whether a turn has left work over.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.over.is_empty() || !self.unread.is_empty()
+    }
+
+    /// Reads packets into `inbox`.
+    pub(crate) fn receive(&mut self, id: Token, inbox: &mut Inbox) -> Result<(), Over> {
+        inbox.packets.clear();
+        let Some(link) = self.all.get_mut(&id) else { return Ok(()) };
+        let result = link.stream.receive(inbox);
+        for packet in inbox.packets.iter_mut() {
+            self.counters.packets_received += 1;
+            self.counters.bytes_received += packet.len() as u64;
+        }
+        if result? {
+            self.unread.insert(id);
+        }
+        // A proxy may have answered.
+        link.stream.flush(&mut self.counters)
+    }
+
+    /// A packet has come over a connection; `proven` if it is one of an association. False if it was one too many.
+    pub(crate) fn note_packet(&mut self, now: Instant, id: Token, proven: bool) -> bool {
+        let Some(link) = self.all.get_mut(&id) else { return false };
+        if proven {
+            link.stream.proven = Some(now);
+            link.by.map(|carrier| self.failed.remove(&(link.ends, carrier)));
+        } else if link.stream.proven.is_none() {
+            link.stream.unproven_packets += 1;
+        }
+        link.stream.unproven_packets <= MAX_UNPROVEN_PACKETS
+    }
+
+    /// Ends a connection.
+    pub(crate) fn end(&mut self, now: Instant, id: Token, over: Over) {
+        let Some(link) = self.all.remove(&id) else { return };
+        self.counters.carrier_streams_foreign += u64::from(over == Over::Foreign);
+        self.by_ends.remove(&(link.ends, link.by));
+        self.unread.remove(&id);
+        self.deregister(link.stream.fd());
+        let (ends, by, failed) = (link.ends, link.by, link.stream.proven.is_none());
+        if let Some(carrier) = by.filter(|_| failed) {
+            self.note_failure(now, ends, carrier);
+        }
+        self.over.push(Ended { ends, by, failed });
+    }
+
+    /// Connections that have ended since the last call.
+    pub(crate) fn take_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// Ends what has lasted too long, and accepts what could not be accepted.
+    pub(crate) fn look(&mut self, now: Instant, locals: &[IpAddr]) {
+        let is_old = |stream: &Stream| match stream.proven {
+            Some(proven) => now.since(proven) >= IDLE_LIFE,
+            None => now.since(stream.begun) >= UNPROVEN_LIFE,
+        };
+        let old = self.all.iter().filter(|(_, link)| is_old(&link.stream)).map(|(id, _)| *id);
+        for id in old.collect::<Vec<_>>() {
+            self.counters.carrier_streams_expired += 1;
+            self.end(now, id, Over::Closed);
+        }
+        self.look = (!self.all.is_empty()).then_some(now + LOOK);
+        for id in self.waiting.clone() {
+            self.accept(now, id, locals);
+        }
+    }
+
+    /// When [`look`](Self::look) is due.
+    pub(crate) const fn due(&self) -> Option<Instant> {
+        self.look
+    }
+
+    /// A local address has gone: the connections from there are over.
+    pub(crate) fn forget_local(&mut self, now: Instant, local: SocketAddr) {
+        let from = |link: &Link| {
+            let accepted = link.by.is_none() && link.ends.local.ip() == local.ip();
+            accepted || link.ends.local == local
+        };
+        let gone = self.all.iter().filter(|(_, link)| from(link)).map(|(id, _)| *id);
+        gone.collect::<Vec<_>>().into_iter().for_each(|id| self.end(now, id, Over::Closed));
+    }
+}
+
+fn listener(addr: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // Connections of before may still be waiting for their end.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::from(addr)).map_err(|error| bind::explain_tcp(&error, addr))?;
+    socket.listen(BACKLOG).map_err(|error| bind::explain_tcp(&error, addr))?;
+    Ok(socket)
+}
+
+/// Begins a connection.
+fn connect(local: IpAddr, remote: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
+    let local = SocketAddr::new(local, 0);
+    let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    if let Some(device) = device {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    socket_option::choose_port_when_connecting(&socket)?;
+    socket.bind(&SockAddr::from(local))?;
+    match socket.connect(&SockAddr::from(remote)) {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        result => result.map(|()| socket),
+    }
+}
