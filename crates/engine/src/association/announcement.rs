@@ -24,7 +24,6 @@ const MAX_CHUNKS: usize = 256;
 /// Header and padding of one reported parameter, at most.
 const REPORT_OVERHEAD: usize = 7;
 
-/// The two address types of the Supported Address Types parameter.
 /// Longest Host Name Address parameter that is reported back.
 pub(crate) const MAX_HOST_NAME: usize = 264;
 
@@ -88,7 +87,6 @@ pub(crate) struct Received<'a> {
     pub preservative: Duration,
     /// It has a Forward-TSN-Supported parameter.
     forward_tsn: bool,
-    /// Error detection by DTLS chunks was announced.
     zero_checksum: bool,
     /// RANDOM, CHUNKS and HMAC-ALGO. The first of each counts.
     random: Option<&'a [u8]>,

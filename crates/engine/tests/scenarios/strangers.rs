@@ -272,9 +272,9 @@ fn strays_are_left_to_another_endpoint() {
     let path = PathAddr { local: address(Side::Z, 1), remote: address(Side::A, 1) };
     let mut other = endpoint(Side::Z, 1, config(Side::Z), 7);
     other.leave_strays(true);
-    let init = packet(Side::A, 0, &[init(9, 9999, 1)]);
+    let mut init = packet(Side::A, 0, &[init(9, 9999, 1)]);
     assert!(
-        other.handle_marked_packet(pair.now, path, &mut init.clone(), Ecn::NotEct),
+        other.handle_marked_packet(pair.now, path, &mut init, Ecn::NotEct),
         "a new association"
     );
     let taken = from_a.iter().map(|(_, _, bytes)| {
