@@ -534,9 +534,8 @@ mod tests {
         assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(short));
         let (methods, zero_checksum) = (std::vec![1, 0], true);
         let own = KeyOffer { tie_breaker: 9, flags: 3, methods, zero_checksum };
+        let peer = KeyOffer { tie_breaker: 8, flags: 0xF1, zero_checksum: false, ..own.clone() };
         let mut protected = Cookie { keys: Some(own), ..cookie() };
-        let (methods, zero_checksum) = (std::vec![0], false);
-        let peer = KeyOffer { tie_breaker: 8, flags: 0xF1, methods, zero_checksum };
         protected.peer.keys = Some(peer);
         for listed in [None, Some(1)] {
             let protected = Cookie { listed, ..protected.clone() };
