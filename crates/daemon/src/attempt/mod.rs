@@ -30,8 +30,8 @@ pub(crate) use aside::forget_near;
 pub(crate) use open::{errno_of, must_fail};
 use race::Grace;
 pub(crate) use via::Lookup;
-pub(crate) use via::RelayAt;
 use via::{ByRelay, RelayHosts};
+pub(crate) use via::{RelayAt, usable_relays};
 
 use crate::peers::Peers;
 use crate::socket::Socket;

@@ -16,6 +16,7 @@ use crate::base::Base;
 use crate::core::Core;
 use crate::log;
 use crate::names::Asker;
+use crate::peers::Peers;
 use crate::privileged::Acceptor;
 use crate::timers::Timer;
 use manypath_control::Reply;
@@ -123,6 +124,12 @@ impl RelayHosts {
         addresses.into_iter().map(|addr| RelayAt { addr, acceptor }).collect()
     }
 
+    /// Whether the relay was of no use a short while ago.
+    fn passes_over(&self, core: &Core, peers: &Peers, relay: RelayAt) -> bool {
+        let gone = || peers.lookup_peer(core.now, relay.addr, relay.acceptor).is_some();
+        core.config.carrying.peer_cache && (self.is_down(core.now, relay) || gone())
+    }
+
     fn is_down(&self, now: Instant, relay: RelayAt) -> bool {
         self.down.get(&relay).is_some_and(|until| *until > now)
     }
@@ -133,28 +140,6 @@ impl Attempts {
     pub(crate) fn goes_by_relay(&self, core: &Core, destination: SocketAddr) -> bool {
         let (policy, options) = core.rules.connect(destination);
         policy == Policy::Enable && self.relays.of(core, destination, &options).is_some()
-    }
-
-    /// The relays by which datagrams may go that can be asked now, and why there is none of them; `None` if they use no
-    /// relay.
-    pub(crate) fn usable_relays(
-        &self,
-        core: &Core,
-        destination: SocketAddr,
-        options: &Options,
-    ) -> Option<Result<Vec<RelayAt>, FallbackReason>> {
-        let mut relays = self.relays.of(core, destination, options)?;
-        if relays.is_empty() {
-            return Some(Err(FallbackReason::RelayUnresolved));
-        }
-        relays.retain(|relay| !self.is_passed_over(core, *relay));
-        Some(if relays.is_empty() { Err(FallbackReason::Remembered) } else { Ok(relays) })
-    }
-
-    /// Whether the relay was of no use a short while ago.
-    fn is_passed_over(&self, core: &Core, relay: RelayAt) -> bool {
-        let gone = || self.peers.lookup_peer(core.now, relay.addr, relay.acceptor).is_some();
-        core.config.carrying.peer_cache && (self.relays.is_down(core.now, relay) || gone())
     }
 
     /// Whether a relay is to resolve names of destinations at this port, instead of this host.
@@ -230,7 +215,7 @@ impl Attempts {
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let mut why = FallbackReason::RelayUnresolved;
         while let Some(relay) = by.next() {
-            if self.is_passed_over(&base.core, relay) {
+            if self.relays.passes_over(&base.core, &self.peers, relay) {
                 why = FallbackReason::Remembered;
                 continue;
             }
@@ -357,4 +342,19 @@ impl Core {
             false => self.encrypt_for(options),
         }
     }
+}
+
+/// The relays by which datagrams may go that can be asked now, or why there is none of them; `None` if they use no relay.
+pub(crate) fn usable_relays(
+    attempts: &Attempts,
+    core: &Core,
+    destination: SocketAddr,
+    options: &Options,
+) -> Option<Result<Vec<RelayAt>, FallbackReason>> {
+    let mut relays = attempts.relays.of(core, destination, options)?;
+    if relays.is_empty() {
+        return Some(Err(FallbackReason::RelayUnresolved));
+    }
+    relays.retain(|relay| !attempts.relays.passes_over(core, &attempts.peers, *relay));
+    Some(if relays.is_empty() { Err(FallbackReason::Remembered) } else { Ok(relays) })
 }

@@ -5,7 +5,7 @@
 
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
-use crate::attempt::{Attempts, Client, Open, RelayAt, errno_of, must_fail};
+use crate::attempt::{Attempts, Client, Open, RelayAt, errno_of, must_fail, usable_relays};
 use crate::base::Base;
 use crate::core::Core;
 use crate::datagrams::Datagrams;
@@ -63,7 +63,7 @@ impl Datagrams {
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
         let open = Open::from(source, destination);
-        let relays = attempts.usable_relays(&base.core, destination, &options).transpose()?;
+        let relays = usable_relays(attempts, &base.core, destination, &options).transpose()?;
         let (association, by, relays) = if let Some(mut relays) = relays {
             base.core.check_ends(&open)?;
             relays.reverse();
