@@ -126,6 +126,7 @@ impl Ways {
         match (!way.heard || way.doubted, returns) {
             (true, _) => {
                 way.try_others(now);
+                way.refused.clear();
                 all
             }
             (false, true) => {
@@ -292,7 +293,6 @@ impl Way {
     fn try_others(&mut self, now: Instant) {
         (self.tried, self.trial) = (now, true);
         self.first = None;
-        self.refused.clear();
     }
 }
 
