@@ -194,7 +194,7 @@ mod tests {
         let table = text(&report);
         for words in [
             "speed to relay.example (192.0.2.1), 5 s in each direction, encrypted\n",
-            "  eth0         48.0 Mbit/s  path rate            9.5 Mbit/s  loss of 3.2 %        21.0 ms\n",
+            "  eth0        48.0 Mbit/s  path rate            9.5 Mbit/s  loss of 3.2 %        21.0 ms\n",
             "  wwan0     not measured: no answer <in> time\n",
         ] {
             assert!(table.contains(words), "{words}: {table}");
