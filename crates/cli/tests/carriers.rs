@@ -127,7 +127,7 @@ fn where_only_a_proxy_is_reached_it_carries() {
     let (mut site, content) = filtered("", BOTH);
     site.service("python3", &["-c", PROXY], "tcp", 3128);
     block(&site, "tcp dport 3128 accept; meta l4proto { tcp, udp } drop;");
-    site.environment.push(("HTTPS_PROXY".into(), format!("http://{}:3128/", site.server()).into()));
+    site.environment.push(("HTTPS_PROXY", format!("http://{}:3128/", site.server()).into()));
     download(&site, &content, &["--carriers", "proxy:443"]);
     assert_eq!(site.server_counter("flow_incoming"), 1, "{:#}", site.server_status());
 }
@@ -194,7 +194,7 @@ fn matrix() {
         let (mut site, content) = filtered("", BOTH);
         site.service("python3", &["-c", PROXY], "tcp", 3128);
         let proxy = format!("http://{}:3128/", site.server());
-        site.environment.push(("HTTPS_PROXY".into(), proxy.into()));
+        site.environment.push(("HTTPS_PROXY", proxy.into()));
         block(&site, rules);
         let url = format!("http://{}:8080/file", site.server());
         let place = site.dir.join("got").display().to_string();

@@ -412,6 +412,13 @@ impl StackConfig {
         self.limits.receive_memory / self.loops() as u64
     }
 
+    /// Whether the stack may come to resolve names: those of destinations, or of relays that rules name while it runs.
+    pub(crate) fn may_resolve_names(&self) -> bool {
+        let process = &self.process;
+        let runs = process.exit_when_drained || process.programs.is_some();
+        !process.listeners_only && runs || self.relay.is_some() || self.via.is_some()
+    }
+
     /// The configuration of another loop than the first: what there is once in a process is the first one's.
     pub(crate) fn leave_to_the_first(&mut self) {
         let process = &mut self.process;

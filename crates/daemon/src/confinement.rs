@@ -51,7 +51,7 @@ impl Stack {
     /// The kernel's tables of sockets, and what says who knows the names of hosts, if it has to look some up.
     fn readable(&self) -> Vec<PathBuf> {
         let mut readable = vec![PathBuf::from(TABLES)];
-        if self.clients.doors.is_open() || self.base.core.may_resolve_names() {
+        if self.clients.doors.is_open() || self.base.core.config.may_resolve_names() {
             // Folders: a file that is replaced when the network changes must be found again.
             readable.push(PathBuf::from(NAMES));
             let file = std::fs::canonicalize(Path::new(NAMES).join("resolv.conf"));

@@ -23,7 +23,6 @@ mod associations;
 mod attempt;
 mod base;
 mod budgets;
-mod carriers;
 mod config;
 mod confinement;
 mod control_server;

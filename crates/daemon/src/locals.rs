@@ -1,5 +1,7 @@
 //! The local addresses that carry paths.
 
+pub(crate) mod carriers;
+
 use crate::config::{self, Encapsulation, LocalName, StackConfig};
 use crate::privileged;
 use crate::token::Source;

@@ -11,7 +11,6 @@ use crate::association::{DialId, RelayId};
 use crate::attempt::{Attempts, Lookup};
 use crate::base::{Base, protection};
 use crate::budgets::{Budgets, UsageFile};
-use crate::carriers;
 use crate::config::{Encapsulation, StackConfig};
 use crate::control_server::ControlServer;
 use crate::core::Core;
@@ -21,6 +20,7 @@ use crate::doors::DoorRoom;
 use crate::drain::Phase;
 use crate::gateway::Callers;
 use crate::keys::Keys;
+use crate::locals::carriers;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::names::Names;
@@ -420,7 +420,7 @@ impl Core {
             let second = self.locals.second_port.map(|port| format!(" and {port}"));
             let at = match self.config.encapsulation {
                 Encapsulation::Udp => {
-                    let beside = self.carriers_served().map(|carrier| format!(", {carrier}"));
+                    let beside = self.locals.carriers.iter().map(|carrier| format!(", {carrier}"));
                     let beside: String = beside.collect();
                     format!("on UDP port {port}{}{beside}", second.unwrap_or_default())
                 }

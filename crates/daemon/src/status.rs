@@ -199,7 +199,8 @@ fn path_status(core: &Core, id: AssociationId, path: &engine::PathStatus) -> Pat
         local: path.addr.local,
         remote: path.addr.remote,
         interface: interface.to_owned(),
-        carrier: core.carrier_of(&path.addr).map(|carrier| carrier.to_string()),
+        carrier: crate::locals::carriers::of_path(core, &path.addr)
+            .map(|carrier| carrier.to_string()),
         state: path_state_name(path.state).to_owned(),
         primary: path.primary,
         srtt_us: path.srtt.map(micros),

@@ -15,8 +15,8 @@
 //! Of a server with several engine loops, each loop takes over from the one with its number, by itself.
 
 use crate::base::Base;
-use crate::carriers;
 use crate::config::{Encapsulation, StackConfig};
+use crate::locals::carriers;
 use crate::log;
 use crate::loops::MAX_LOOPS;
 use crate::service;

@@ -305,7 +305,7 @@ fn bind_local(core: &mut Core, interface: &Interface) -> io::Result<Local> {
     };
     let mut local = Local::new(address, interface, socket);
     crate::privileged::bind_second(core, &mut local, binding.clone());
-    crate::carriers::bind_at(core, &mut local, &binding);
+    crate::locals::carriers::bind_at(core, &mut local, &binding);
     Ok(local)
 }
 

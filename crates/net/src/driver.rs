@@ -3,13 +3,13 @@
 use crate::arrivals::Arrivals;
 use crate::bind::{self, LocalBinding, Opened, UdpPort};
 use crate::bound::Bound;
-use crate::carrier::{Carrier, Carriers};
+use crate::carriers::Ways;
+use crate::carriers::{Carrier, Carriers};
 use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
 use crate::loops::Seat;
 use crate::socket::SocketStatus;
-use crate::ways::Ways;
 use manypath_engine::{Duration, Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
 use mio::{Registry, Token};

@@ -2,7 +2,7 @@
 
 use crate::arrivals::{self, Arrivals};
 use crate::bound::Bound;
-use crate::carriage::Carriage;
+use crate::carriers::Carriage;
 use crate::counters::Counters;
 use crate::error_queue::ErrorKind;
 use crate::flood::{self, Flood};

@@ -29,9 +29,8 @@ mod apart;
 mod arrivals;
 mod bind;
 mod bound;
-mod carriage;
 mod carried;
-mod carrier;
+mod carriers;
 mod clock;
 mod counters;
 mod driver;
@@ -68,11 +67,8 @@ mod sockaddr;
 mod socket;
 mod socket_option;
 mod steering;
-mod stream;
-mod streams;
 mod traffic_class;
 mod udp_holder;
-mod ways;
 
 #[cfg(test)]
 extern crate self as manypath_net;
@@ -82,7 +78,7 @@ pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };
 pub use carried::{LocalTime, carried, local_time};
-pub use carrier::{Carrier, Carriers, STREAM_PORT};
+pub use carriers::{Carrier, Carriers, STREAM_PORT};
 pub use clock::{Clock, SuspendWatch};
 pub use counters::Counters;
 pub use driver::Driver;

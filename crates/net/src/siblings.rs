@@ -8,7 +8,7 @@
 //! messages, for which the kernel asks no program, and to packets that the kernel has put together (GRO) behind one with
 //! another tag. All others name their loop.
 
-use crate::carrier::Carrier;
+use crate::carriers::Carrier;
 use crate::error_queue::{ErrorKind, Quote};
 use crate::exchange::Exchange;
 use crate::loops::Seat;

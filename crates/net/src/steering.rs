@@ -10,7 +10,6 @@ use libc::{
 use libc::{BPF_RET, BPF_RSH, BPF_TAX, BPF_W, BPF_X, BPF_XOR, sock_filter, sock_fprog};
 use socket2::Socket;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 /// Offsets from here on count from the IP header; others count from the payload of UDP.
@@ -35,15 +34,6 @@ pub(crate) fn attach(socket: &Socket, count: usize) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Whether the kernel steers packets so.
-///
-/// # Errors
-/// Why not.
-pub(crate) fn check() -> io::Result<()> {
-    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    crate::bind::open_group(anywhere, None, 2).map(drop)
 }
 
 fn program(count: u32) -> Vec<sock_filter> {

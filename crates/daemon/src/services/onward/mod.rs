@@ -17,7 +17,6 @@ pub use filter::{RelayTo, RelayToError};
 use crate::association::{DialId, FlowUse, RelayId};
 use crate::base::Base;
 use crate::config::StackConfig;
-use crate::core::Core;
 use crate::datagrams::Datagrams;
 use crate::log;
 use crate::names::Asker;
@@ -405,16 +404,6 @@ impl Services {
         *count += 1;
         self.onward.forget(id);
         base.refuse(association, flow, why, counter);
-    }
-}
-
-impl Core {
-    /// Whether this stack may come to resolve names: those of destinations, or of relays that rules name while it runs.
-    pub(crate) fn may_resolve_names(&self) -> bool {
-        let config = &self.config;
-        let carries = !config.process.listeners_only
-            && (config.process.exit_when_drained || config.process.programs.is_some());
-        carries || config.relay.is_some() || config.via.is_some()
     }
 }
 

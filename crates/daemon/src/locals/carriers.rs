@@ -1,6 +1,6 @@
 //! Carriers beside the usual UDP port: where a server listens, and what a client tries where that port is silent.
 //!
-//! Which of them gets through on a path is found out by the driver, path by path (`crates/net/src/ways.rs`).
+//! Which of them gets through on a path is found out by the driver, path by path (`crates/net/src/carriers/ways.rs`).
 
 use crate::config::Encapsulation;
 use crate::core::Core;
@@ -109,19 +109,12 @@ fn report(core: &Core, carrier: Carrier, error: &io::Error) {
     }
 }
 
-impl Core {
-    /// The carriers by which peers are served beside the usual port.
-    pub(crate) fn carriers_served(&self) -> impl Iterator<Item = Carrier> {
-        self.locals.carriers.iter().copied()
-    }
-
-    /// What carries a path, if that is not the usual UDP port.
-    pub(crate) fn carrier_of(&self, path: &PathAddr) -> Option<Carrier> {
-        let is_it = |carrier: &Carrier| match (carrier, path.local.port()) {
-            (Carrier::Tcp(_), local) => local == STREAM_PORT,
-            (Carrier::Udp(port), local) => local == *port,
-            (Carrier::Proxy(_), _) => false,
-        };
-        self.driver.carrier_of(path).or_else(|| self.carriers_served().find(is_it))
-    }
+/// What carries a path, if that is not the usual UDP port.
+pub(crate) fn of_path(core: &Core, path: &PathAddr) -> Option<Carrier> {
+    let is_it = |carrier: &Carrier| match (carrier, path.local.port()) {
+        (Carrier::Tcp(_), local) => local == STREAM_PORT,
+        (Carrier::Udp(port), local) => local == *port,
+        (Carrier::Proxy(_), _) => false,
+    };
+    core.driver.carrier_of(path).or_else(|| core.locals.carriers.iter().copied().find(is_it))
 }

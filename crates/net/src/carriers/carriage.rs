@@ -1,14 +1,14 @@
 //! Paths whose packets go another way than from their socket to the peer's usual port.
 
+use super::stream::Over;
+use super::streams::Streams;
+use super::ways::Ways;
+use super::{Carrier, STREAM_PORT};
 use crate::bound::Bound;
-use crate::carrier::{Carrier, STREAM_PORT};
 use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::send::Packets;
 use crate::socket::Unreachable;
-use crate::stream::Over;
-use crate::streams::Streams;
-use crate::ways::Ways;
 use manypath_engine::{Ecn, Endpoint, Instant, PathAddr};
 use mio::Token;
 use mio::event::Event;

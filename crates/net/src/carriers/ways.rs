@@ -11,7 +11,7 @@
 //! association count. They are no proof that ours get through where nothing passes in one direction: whether the path works,
 //! the endpoint knows.
 
-use crate::carrier::{Carrier, Carriers};
+use super::{Carrier, Carriers};
 use crate::send::Packets;
 use crate::socket::Unreachable;
 use manypath_engine::{Duration, Instant, PathAddr};

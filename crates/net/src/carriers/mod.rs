@@ -1,5 +1,13 @@
 //! What carries SCTP packets beside the usual UDP port: other UDP ports, and TCP where UDP does not get through.
 
+mod carriage;
+mod stream;
+mod streams;
+mod ways;
+
+pub(crate) use carriage::Carriage;
+pub(crate) use ways::Ways;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -4,11 +4,11 @@
 //! are few of them, and none for long. What it says of addresses is proved as for paths over UDP: the endpoint takes its two
 //! ends for a path.
 
+use super::stream::{Inbox, Over, Stream};
+use super::{Carrier, STREAM_PORT};
 use crate::bind;
-use crate::carrier::{Carrier, STREAM_PORT};
 use crate::counters::Counters;
 use crate::socket_option;
-use crate::stream::{Inbox, Over, Stream};
 use manypath_engine::{Duration, Instant, PathAddr};
 use mio::event::Event;
 use mio::unix::SourceFd;
