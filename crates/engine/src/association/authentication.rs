@@ -189,7 +189,7 @@ impl Security {
         {
             packet.set_hmac(at, code.as_bytes());
         }
-        let omits = path.is_some_and(|path| packet.is_record() && self.omits_checksum(path));
+        let omits = packet.is_record() && self.take_omission(path, packet.len());
         match &mut self.protection {
             Some(protection) if packet.is_record() => {
                 packet.finish_record(omits, |record| protection.keys.seal(record))

@@ -39,6 +39,8 @@ pub(crate) struct Protection {
     peer_takes_zero: bool,
     /// The paths over which the last record came without.
     without_checksum: PathSet,
+    /// A record has come since the last one left.
+    heard: bool,
     pub(super) keys: Keys,
     /// User messages came before there was a key to receive with.
     exposed: bool,
@@ -55,6 +57,7 @@ impl Protection {
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
         let (keys, opened) = (Keys::default(), Vec::new());
         let (announced, peer_takes_zero, exposed, required) = (false, false, false, false);
+        let heard = false;
         let (agreement, doubt, without_checksum) = (None, None, PathSet::default());
         Box::new(Self {
             own,
@@ -62,6 +65,7 @@ impl Protection {
             announced,
             peer_takes_zero,
             without_checksum,
+            heard,
             keys,
             exposed,
             required,
@@ -193,11 +197,13 @@ impl Security {
         self.opens_records() && self.own_key_offer().is_some_and(|own| own.zero_checksum)
     }
 
-    /// Whether records leave without a checksum over `path`: those of the server where the last one came without.
+    /// Whether a record of `len` bytes leaves without a checksum over `path`: those of the server where the last one came
+    /// without. The first data after a pause, and what is sent without having heard anything, has a checksum: a host that
+    /// does not know the association any more answers with an ABORT, but only to what has a right one.
     /// Nothing on the way looks into UDP for it; should something do so all the same, timeouts tell the client, and
     /// its checksums the server ("MUST NOT result in a path failure for more than two retransmission timeouts", RFC
     /// 9653 section 3).
-    pub(super) fn omits_checksum(&self, path: &Path) -> bool {
+    fn omits_checksum(&self, path: &Path, len: usize) -> bool {
         let Some(protection) = self.protection.as_ref().filter(|it| it.peer_takes_zero) else {
             return false;
         };
@@ -208,12 +214,24 @@ impl Security {
             None => false,
         };
         let answered = path.errors() == 0 && path.stats().timeouts < MAX_CHECKSUM_DOUBTS;
-        passes && answered && path.addr().remote.port() != 0
+        let is_expected = match path.in_flight() {
+            0 => protection.heard,
+            bytes => bytes > len,
+        };
+        passes && answered && is_expected && path.addr().remote.port() != 0
+    }
+
+    /// The same for a record that leaves now.
+    pub(super) fn take_omission(&mut self, path: Option<&Path>, len: usize) -> bool {
+        let omits = path.is_some_and(|path| self.omits_checksum(path, len));
+        self.protection.iter_mut().for_each(|protection| protection.heard = false);
+        omits
     }
 
     /// A record has come over `path`, with or without a checksum.
     pub(super) fn note_checksum(&mut self, path: PathId, has_checksum: bool) {
         let Some(protection) = &mut self.protection else { return };
+        protection.heard = true;
         match has_checksum {
             true => protection.without_checksum.remove(path),
             false => protection.without_checksum.insert(path),

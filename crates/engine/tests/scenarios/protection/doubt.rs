@@ -41,6 +41,19 @@ fn a_peer_that_has_rebooted_and_says_so_is_given_up_soon() {
 }
 
 #[test]
+fn what_follows_a_pause_is_answered_by_a_host_that_has_rebooted() {
+    let mut it = Protected::new(2);
+    for pause in [0, 2_000] {
+        it.pair.send(Side::Z, it.z, 0, &[7; 20_000]);
+        it.pair.drive(millis(500 + pause));
+    }
+    it.forget();
+    it.pair.send(Side::Z, it.z, 0, b"to nobody");
+    it.pair.drive(millis(60));
+    assert_eq!(it.counter("doubted_peers"), 1, "not only after a timeout");
+}
+
+#[test]
 fn a_reboot_that_takes_long_does_not_make_the_proof_take_long() {
     let mut it = Protected::new(2);
     it.pair.cut(1);
