@@ -216,7 +216,11 @@ impl Attempts {
         let (now, remembers) = (base.core.now, base.core.config.carrying.peer_cache);
         let known = attempt.filter(|_| remembers);
         let usual = known.is_some_and(|known| self.peers.is_carried(now, known.open.destination));
-        let patience = if base.get(&association).is_some_and(Association::is_doubted) {
+        // Whether the host says that nobody listens, of this association or of the one beside which it was begun.
+        let is_doubted = |id| base.get(&id).is_some_and(Association::is_doubted);
+        let beside = base.get(&association).and_then(|one| one.beside);
+        let in_doubt = is_doubted(association) || beside.is_some_and(is_doubted);
+        let patience = if in_doubt && !self.is_by_relay(id) {
             base.core.patience_with(association)
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
