@@ -115,7 +115,7 @@ impl Connections {
             Phase::Barred { .. }
             | Phase::Asking { .. }
             | Phase::Held
-            | Phase::Joining(Join::Connecting(_))
+            | Phase::Joining(Join::Connecting { .. })
             | Phase::Active => None,
         };
         let due = self.waiting().filter(|(_, one)| at(one).is_some_and(|at| at <= now));

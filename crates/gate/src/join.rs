@@ -25,7 +25,12 @@ const MAX_TRIES: u32 = 20;
 #[derive(PartialEq, Eq, Debug)]
 pub enum Join<S = Socket> {
     /// It is being connected.
-    Connecting(S),
+    Connecting {
+        /// The end.
+        far: S,
+        /// How often that was tried before.
+        tries: u32,
+    },
     /// The kernel must first forget an earlier connection of these ports.
     Delayed {
         /// When to begin again.
@@ -56,18 +61,18 @@ impl<S> Join<S> {
         now: Instant,
     ) -> Step<S> {
         match opened {
-            Ok(far) => Self::Connecting(far).go_on(outcome, now),
+            Ok(far) => Self::Connecting { far, tries }.go_on(outcome, now),
             Err(error) => Self::failed(error.raw_os_error().unwrap_or(0), tries, now),
         }
     }
 
     /// Looks at the far end again.
     pub fn go_on(self, outcome: impl FnOnce(&S) -> Option<i32>, now: Instant) -> Step<S> {
-        let Self::Connecting(far) = self else { return Step::Wait(self) };
+        let Self::Connecting { far, tries } = self else { return Step::Wait(self) };
         match outcome(&far) {
-            None => Step::Wait(Self::Connecting(far)),
+            None => Step::Wait(Self::Connecting { far, tries }),
             Some(0) => Step::Joined(far),
-            Some(errno) => Self::failed(errno, 0, now),
+            Some(errno) => Self::failed(errno, tries, now),
         }
     }
 
@@ -98,7 +103,7 @@ mod tests {
     fn a_far_end_is_joined_when_the_kernel_says_so() {
         let now = Instant::now();
         let Step::Wait(join) = Join::begin(Ok("far"), 0, |_| None, now) else { panic!() };
-        assert_eq!(join, Join::Connecting("far"));
+        assert_eq!(join, Join::Connecting { far: "far", tries: 0 });
         assert_eq!(join.go_on(|_| Some(0), now), Step::Joined("far"));
         assert_eq!(Join::begin(Ok("far"), 0, |_| Some(0), now), Step::Joined("far"));
     }
@@ -117,8 +122,9 @@ mod tests {
         }
         assert_eq!(now - begun, RETRY * MAX_TRIES);
         // The kernel may notice only after the far end has begun.
-        let late = Join::begin(Ok(()), MAX_TRIES, |()| Some(libc::EADDRNOTAVAIL), now);
-        assert_eq!(late, Step::Wait(Join::Delayed { until: now + RETRY, tries: 1 }));
+        let late = |tries| Join::begin(Ok(()), tries, |()| Some(libc::EADDRNOTAVAIL), now);
+        assert_eq!(late(1), Step::Wait(Join::Delayed { until: now + RETRY, tries: 2 }));
+        assert_eq!(late(MAX_TRIES), Step::GivenUp);
     }
 
     #[test]

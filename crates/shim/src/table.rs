@@ -113,7 +113,7 @@ impl Connection {
     fn needs_clock(&self) -> bool {
         match self.phase {
             Phase::Asking { .. } | Phase::Deciding | Phase::Joining(Join::Delayed { .. }) => true,
-            Phase::Held | Phase::Joining(Join::Connecting(_)) => !self.callers.is_empty(),
+            Phase::Held | Phase::Joining(Join::Connecting { .. }) => !self.callers.is_empty(),
             Phase::Active | Phase::Failed { .. } | Phase::Closed => false,
         }
     }
@@ -152,7 +152,7 @@ impl Table {
         if connection.needs_clock() {
             self.clocked.insert(id);
         }
-        if matches!(connection.phase, Phase::Joining(Join::Connecting(_))) {
+        if matches!(connection.phase, Phase::Joining(Join::Connecting { .. })) {
             self.completing.insert(id);
         }
         self.failed += usize::from(matches!(connection.phase, Phase::Failed { .. }));
@@ -199,7 +199,9 @@ impl Table {
     /// The connections whose far end is being connected, and what to poll for.
     pub(crate) fn completing(&self) -> impl Iterator<Item = (u64, pollfd)> {
         self.completing.iter().filter_map(|&id| {
-            let Phase::Joining(Join::Connecting(far)) = &self.get(id)?.phase else { return None };
+            let Phase::Joining(Join::Connecting { far, .. }) = &self.get(id)?.phase else {
+                return None;
+            };
             Some((id, pollfd { fd: far.as_raw_fd(), events: libc::POLLOUT, revents: 0 }))
         })
     }

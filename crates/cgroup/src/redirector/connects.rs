@@ -168,7 +168,7 @@ impl Redirector {
 
     /// Looks at the far ends that have become ready.
     pub(super) fn handle_far_ends(&mut self) {
-        let connecting = |phase: &Phase| matches!(phase, Phase::Joining(Join::Connecting(_)));
+        let connecting = |phase: &Phase| matches!(phase, Phase::Joining(Join::Connecting { .. }));
         let waiting = self.connections.waiting().filter(|(_, one)| connecting(&one.phase));
         let waiting: Vec<u64> = waiting.map(|(id, _)| id).collect();
         for id in waiting {

@@ -279,7 +279,7 @@ impl Redirector {
         entries.extend(self.detours.interests());
         entries.extend(self.networks.interests());
         let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
-            Phase::Joining(Join::Connecting(far)) => Some(far.as_raw_fd()),
+            Phase::Joining(Join::Connecting { far, .. }) => Some(far.as_raw_fd()),
             Phase::Barred { own } => Some(own.as_raw_fd()),
             Phase::Unrouted { .. }
             | Phase::Asking { .. }
@@ -297,7 +297,7 @@ impl Redirector {
             Phase::Unrouted { again, .. } => Some(again),
             Phase::Held
             | Phase::Barred { .. }
-            | Phase::Joining(Join::Connecting(_))
+            | Phase::Joining(Join::Connecting { .. })
             | Phase::Active => None,
         });
         let refusals = self.refusals.iter().map(|(at, ..)| *at);

@@ -67,7 +67,7 @@ impl Supervisor {
             Phase::Joining(Join::Delayed { until, tries }) if now >= until => {
                 self.complete(connection, tries)
             }
-            Phase::Held | Phase::Joining(Join::Connecting(_)) => {
+            Phase::Held | Phase::Joining(Join::Connecting { .. }) => {
                 Some(self.look_after_joined(connection, now))
             }
             Phase::Joining(Join::Delayed { .. })
