@@ -58,8 +58,9 @@ const PARTS: [Part; 5] = [
             ("case", "[{ name = \"Round-Robin\" }]"),
         ],
         missed: |records| {
-            of_figure("dreibholz2010-fig6", records, |criterion| {
-                criterion.criterion.starts_with("curve 5")
+            // Of the size of Equation 1 itself, which is not simulated here, the full figure says that it is not met.
+            of_figure("dreibholz2010-fig6", records, |Criterion { criterion, .. }| {
+                criterion.starts_with("curve 5") && !criterion.contains("at 96 KiB")
             })
         },
     },
