@@ -28,8 +28,9 @@ use tracing::info;
 
 /// Destinations of one client at a time.
 const MAX_FLOWS: usize = 256;
-/// Datagrams that wait until it is known how they go on.
+/// Datagrams to one destination that wait until it is known how they go on, and bytes of one client that do.
 const MAX_WAITING: usize = 16;
+const MAX_WAITING_BYTES: usize = 128 << 10;
 /// Datagrams that are taken from a socket before others have their turn.
 const TURN: usize = 64;
 const MAX_DATAGRAM: usize = 65_535;
@@ -44,6 +45,8 @@ struct Association {
     /// Where it sends from: known from its first datagram on, and others are not heard.
     from: Option<SocketAddr>,
     flows: BTreeMap<Target, u64>,
+    /// Bytes that wait until it is known how they go on.
+    waiting: usize,
     look_at: Instant,
 }
 
@@ -54,10 +57,19 @@ struct Flow {
     target: Target,
     /// Where that is, once it is known.
     destination: Option<SocketAddr>,
-    /// Towards the stack, or the destination itself.
-    socket: Option<UdpSocket>,
-    waiting: Vec<Vec<u8>>,
+    way: Way,
     last: Instant,
+}
+
+/// How it goes there.
+#[derive(Debug)]
+enum Way {
+    /// That is being found out, and datagrams wait for it.
+    Unknown(Vec<Vec<u8>>),
+    /// Towards the stack, or the destination itself.
+    Open(UdpSocket),
+    /// Not at all: nothing is tried again before the flow is idle.
+    Refused,
 }
 
 /// All clients that send datagrams.
@@ -91,11 +103,11 @@ impl UdpRoom {
         registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
         registry.reregister(&mut stream, Source::DoorClient(id).token(), Interest::READABLE)?;
         let look_at = base.core.now + base.core.config.limits.datagram_idle;
-        let flows = BTreeMap::new();
+        let (flows, waiting) = (BTreeMap::new(), 0);
         base.core.timers.set(look_at, Timer::DoorDatagrams(id));
         base.core.count("door_associations");
         self.associations
-            .insert(id, Association { stream, peer, socket, from: None, flows, look_at });
+            .insert(id, Association { stream, peer, socket, from: None, flows, waiting, look_at });
         Ok(at)
     }
 
@@ -135,6 +147,27 @@ impl UdpRoom {
         self.dropped.push(id);
         if let Some(association) = self.associations.get_mut(&flow.association) {
             association.flows.remove(&flow.target);
+            association.waiting -= flow.way.waiting_bytes();
+        }
+    }
+
+    /// A flow comes to nothing.
+    fn refuse_flow(&mut self, base: &mut Base, id: u64) {
+        let waited = self.set_way(id, Way::Refused);
+        self.dropped.push(id);
+        waited.iter().for_each(|_| base.core.count("door_datagrams_refused"));
+    }
+
+    /// It is known how a flow goes; the datagrams that have waited for that.
+    fn set_way(&mut self, id: u64, way: Way) -> Vec<Vec<u8>> {
+        let Some(flow) = self.flows.get_mut(&id) else { return Vec::new() };
+        let before = std::mem::replace(&mut flow.way, way);
+        if let Some(association) = self.associations.get_mut(&flow.association) {
+            association.waiting -= before.waiting_bytes();
+        }
+        match before {
+            Way::Unknown(waiting) => waiting,
+            Way::Open(_) | Way::Refused => Vec::new(),
         }
     }
 
@@ -214,16 +247,30 @@ impl UdpRoom {
             }
             None => self.begin_flow(base, hosts, id, (peer, target)),
         };
-        hosts.of(peer).sent += payload.len() as u64;
-        let Some(flow) = self.flows.get_mut(&flow) else { return true };
-        flow.last = base.core.now;
-        match &flow.socket {
-            // What is lost here is lost as on the way.
-            Some(socket) => drop(socket.send(payload)),
-            None if flow.waiting.len() < MAX_WAITING => flow.waiting.push(payload.to_vec()),
-            None => base.core.count("door_datagrams_dropped"),
-        }
+        self.send(base, hosts, flow, payload);
         true
+    }
+
+    fn send(&mut self, base: &mut Base, hosts: &mut Hosts, id: u64, payload: &[u8]) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let Some(association) = self.associations.get_mut(&flow.association) else { return };
+        match &mut flow.way {
+            // What is lost here is lost as on the way.
+            Way::Open(socket) => {
+                let sent = socket.send(payload).is_ok();
+                hosts.of(association.peer).sent += if sent { payload.len() as u64 } else { 0 };
+            }
+            Way::Unknown(waiting)
+                if waiting.len() < MAX_WAITING
+                    && association.waiting + payload.len() <= MAX_WAITING_BYTES =>
+            {
+                association.waiting += payload.len();
+                waiting.push(payload.to_vec());
+            }
+            Way::Unknown(_) => base.core.count("door_datagrams_dropped"),
+            Way::Refused => return base.core.count("door_datagrams_refused"),
+        }
+        flow.last = base.core.now;
     }
 
     fn begin_flow(
@@ -238,8 +285,7 @@ impl UdpRoom {
             association,
             target: target.clone(),
             destination: None,
-            socket: None,
-            waiting: Vec::new(),
+            way: Way::Unknown(Vec::new()),
             last,
         };
         self.flows.insert(id, flow);
@@ -272,7 +318,7 @@ impl UdpRoom {
             Some(address) => self.want(base, hosts, id, (peer, *address)),
             None => {
                 hosts.of(peer).failed += 1;
-                self.drop_flow(id);
+                self.refuse_flow(base, id);
             }
         }
     }
@@ -288,8 +334,7 @@ impl UdpRoom {
         let is_own = |address| base.core.locals.is_own(address);
         if flow.target.port == 0 || !may_reach(peer, address, is_own) {
             hosts.of(peer).refused += 1;
-            base.core.count("door_datagrams_refused");
-            return self.drop_flow(id);
+            return self.refuse_flow(base, id);
         }
         let destination = SocketAddr::new(address, flow.target.port);
         flow.destination = Some(destination);
@@ -310,45 +355,59 @@ impl UdpRoom {
     ) -> Option<(u64, SocketAddr, OwnedFd)> {
         let id = flow_of(reply)?;
         let flow = self.flows.get(&id)?;
+        let is_new = matches!(flow.way, Way::Unknown(_));
         let (destination, association) =
             (flow.destination?, self.associations.get(&flow.association)?);
-        let counts = hosts.of(association.peer);
-        if matches!(reply, Reply::Accepted { .. }) {
-            counts.carried += 1;
-            let made = pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
-            match made {
-                Ok((addr, near, far)) => {
-                    self.use_socket(base, id, Ok(near));
-                    return Some((id, addr, far));
-                }
-                Err(error) => self.use_socket(base, id, Err(error)),
+        let peer = association.peer;
+        match reply {
+            Reply::Accepted { .. } => {
+                let made = pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
+                let (addr, near, far) = self.or_refuse(base, id, made)?;
+                self.use_socket(base, hosts, id, near)?;
+                hosts.of(peer).carried += 1;
+                return Some((id, addr, far));
             }
-        } else if matches!(reply, Reply::Direct { .. }) {
-            counts.plain += 1;
-            self.use_socket(base, id, plain(destination));
-        } else if matches!(reply, Reply::Closed { .. }) {
-            // The association is lost.
-            self.use_socket(base, id, plain(destination));
-        } else {
-            counts.failed += u64::from(matches!(reply, Reply::Failed { .. }));
-            self.drop_flow(id);
+            Reply::Direct { .. } => {
+                let socket = self.or_refuse(base, id, plain(destination))?;
+                self.use_socket(base, hosts, id, socket)?;
+                hosts.of(peer).plain += 1;
+            }
+            Reply::Failed { .. } => {
+                hosts.of(peer).failed += 1;
+                match is_new {
+                    true => self.refuse_flow(base, id),
+                    false => self.drop_flow(id),
+                }
+            }
+            // Its association is lost, or it was idle: the next datagram asks again.
+            _ => self.drop_flow(id),
         }
         None
     }
 
-    fn use_socket(&mut self, base: &mut Base, id: u64, socket: io::Result<std::net::UdpSocket>) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        match socket.and_then(|socket| watch(socket, id, &base.core.registry)) {
-            Ok(socket) => {
-                flow.waiting.drain(..).for_each(|payload| drop(socket.send(&payload)));
-                flow.socket = Some(socket);
-            }
-            Err(error) => {
-                info!(target: log::CONNECTION, "no datagrams of a client: {error}");
-                base.core.count("door_datagrams_refused");
-                self.drop_flow(id);
-            }
+    /// Without a socket the flow comes to nothing.
+    fn or_refuse<T>(&mut self, base: &mut Base, id: u64, made: io::Result<T>) -> Option<T> {
+        if let Err(error) = &made {
+            info!(target: log::CONNECTION, "no datagrams of a client: {error}");
+            self.refuse_flow(base, id);
         }
+        made.ok()
+    }
+
+    /// What has waited leaves by this socket, and all that comes.
+    fn use_socket(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        id: u64,
+        socket: std::net::UdpSocket,
+    ) -> Option<()> {
+        let watched = watch(socket, id, &base.core.registry);
+        let socket = self.or_refuse(base, id, watched)?;
+        for payload in self.set_way(id, Way::Open(socket)) {
+            self.send(base, hosts, id, &payload);
+        }
+        Some(())
     }
 
     /// Whether there may be more.
@@ -360,7 +419,7 @@ impl UdpRoom {
         room: &mut [u8],
     ) -> bool {
         let Some(flow) = self.flows.get_mut(&id) else { return false };
-        let Some((socket, from)) = flow.socket.as_ref().zip(flow.destination) else { return false };
+        let (Way::Open(socket), Some(from)) = (&flow.way, flow.destination) else { return false };
         let len = match socket.recv(room) {
             Ok(len) => len,
             Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
@@ -375,6 +434,15 @@ impl UdpRoom {
             base.core.count("door_datagrams_dropped");
         }
         true
+    }
+}
+
+impl Way {
+    fn waiting_bytes(&self) -> usize {
+        match self {
+            Self::Unknown(waiting) => waiting.iter().map(Vec::len).sum(),
+            Self::Open(_) | Self::Refused => 0,
+        }
     }
 }
 
