@@ -28,6 +28,8 @@ use tracing::info;
 
 /// Destinations of one client at a time.
 const MAX_FLOWS: usize = 256;
+/// Names of one client that are looked up at a time: others have names, too.
+const MAX_NAMES: usize = 8;
 /// Datagrams to one destination that wait until it is known how they go on, and bytes of one client that do.
 const MAX_WAITING: usize = 16;
 const MAX_WAITING_BYTES: usize = 128 << 10;
@@ -77,6 +79,8 @@ enum Way {
 pub(super) struct UdpRoom {
     associations: BTreeMap<u64, Association>,
     flows: BTreeMap<u64, Flow>,
+    /// Flows whose names are looked up, and their associations, whatever became of either.
+    asking: BTreeMap<u64, u64>,
     /// Flows for which the stack is to be asked, and those that it need not carry any more.
     wanted: VecDeque<(u64, SocketAddr)>,
     dropped: Vec<u64>,
@@ -295,7 +299,10 @@ impl UdpRoom {
         match target.host {
             TargetHost::Address(address) => self.want(base, hosts, id, (peer, address)),
             TargetHost::Name(name) => {
-                if !base.core.names.ask(Asker::DoorDatagrams(id), &name) {
+                let asked = self.asking.values().filter(|it| **it == association).count();
+                if asked < MAX_NAMES && base.core.names.ask(Asker::DoorDatagrams(id), &name) {
+                    self.asking.insert(id, association);
+                } else {
                     base.core.count("door_datagrams_refused");
                     self.drop_flow(id);
                 }
@@ -312,6 +319,7 @@ impl UdpRoom {
         id: u64,
         addresses: &[IpAddr],
     ) {
+        self.asking.remove(&id);
         let Some(flow) = self.flows.get(&id) else { return };
         let Some(peer) = self.associations.get(&flow.association).map(|it| it.peer) else { return };
         match addresses.first() {
