@@ -26,8 +26,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use tracing::info;
 
-/// Destinations of one client at a time.
+/// Destinations of one client at a time, of all clients at one host, and of all clients: each has two descriptors.
 const MAX_FLOWS: usize = 256;
+const MAX_FLOWS_OF_HOST: usize = 1024;
+const MAX_ALL_FLOWS: usize = 4096;
 /// Names of one client that are looked up at a time: others have names, too.
 const MAX_NAMES: usize = 8;
 /// Datagrams to one destination that wait until it is known how they go on, and bytes of one client that do.
@@ -56,6 +58,7 @@ struct Association {
 #[derive(Debug)]
 struct Flow {
     association: u64,
+    host: IpAddr,
     target: Target,
     /// Where that is, once it is known.
     destination: Option<SocketAddr>,
@@ -79,6 +82,8 @@ enum Way {
 pub(super) struct UdpRoom {
     associations: BTreeMap<u64, Association>,
     flows: BTreeMap<u64, Flow>,
+    /// How many of them the clients at a host have.
+    by_host: BTreeMap<IpAddr, usize>,
     /// Flows whose names are looked up, and their associations, whatever became of either.
     asking: BTreeMap<u64, u64>,
     /// Flows for which the stack is to be asked, and those that it need not carry any more.
@@ -149,6 +154,12 @@ impl UdpRoom {
     fn drop_flow(&mut self, id: u64) {
         let Some(flow) = self.flows.remove(&id) else { return };
         self.dropped.push(id);
+        if let Some(count) = self.by_host.get_mut(&flow.host) {
+            *count -= 1;
+        }
+        if self.by_host.get(&flow.host) == Some(&0) {
+            self.by_host.remove(&flow.host);
+        }
         if let Some(association) = self.associations.get_mut(&flow.association) {
             association.flows.remove(&flow.target);
             association.waiting -= flow.way.waiting_bytes();
@@ -245,7 +256,10 @@ impl UdpRoom {
         };
         let flow = match association.flows.get(&target) {
             Some(flow) => *flow,
-            None if association.flows.len() >= MAX_FLOWS => {
+            None if association.flows.len() >= MAX_FLOWS
+                || self.flows.len() >= MAX_ALL_FLOWS
+                || self.by_host.get(&peer).is_some_and(|count| *count >= MAX_FLOWS_OF_HOST) =>
+            {
                 base.core.count("door_datagrams_refused");
                 return true;
             }
@@ -287,12 +301,14 @@ impl UdpRoom {
         let (id, last) = (base.core.next_id(), base.core.now);
         let flow = Flow {
             association,
+            host: peer,
             target: target.clone(),
             destination: None,
             way: Way::Unknown(Vec::new()),
             last,
         };
         self.flows.insert(id, flow);
+        *self.by_host.entry(peer).or_default() += 1;
         if let Some(association) = self.associations.get_mut(&association) {
             association.flows.insert(target.clone(), id);
         }
