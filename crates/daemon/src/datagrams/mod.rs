@@ -22,6 +22,7 @@ mod status;
 
 pub(crate) use agree::{on_given_up, pump_datagrams};
 pub(crate) use kernel_table::KernelTable;
+pub(crate) use onward::socket_to;
 pub(crate) use relay::Program;
 pub(crate) use status::datagram_counters;
 

@@ -172,7 +172,8 @@ pub(super) fn relays(base: &mut Base, id: AssociationId) -> Option<bool> {
     answer.map(|answer| answer == RelayAnswer::Relays)
 }
 
-fn socket_to(destination: SocketAddr) -> io::Result<OwnedFd> {
+/// A socket that is deaf to everybody but its destination from the moment on that it has a port.
+pub(crate) fn socket_to(destination: SocketAddr) -> io::Result<OwnedFd> {
     let socket = Socket::new(Domain::for_address(destination), Type::DGRAM, Some(Protocol::UDP))?;
     socket.connect(&destination.into())?;
     Ok(socket.into())

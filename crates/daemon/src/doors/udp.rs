@@ -12,6 +12,7 @@ use super::hosts::Hosts;
 use super::may_reach;
 use super::talk::{Target, TargetHost, datagram, datagram_head};
 use crate::base::Base;
+use crate::datagrams::socket_to;
 use crate::log;
 use crate::names::Asker;
 use crate::timers::Timer;
@@ -22,7 +23,7 @@ use mio::net::{TcpStream, UdpSocket};
 use mio::{Interest, Registry};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use tracing::info;
 
@@ -392,7 +393,7 @@ impl UdpRoom {
                 return Some((id, addr, far));
             }
             Reply::Direct { .. } => {
-                let socket = self.or_refuse(base, id, plain(destination))?;
+                let socket = self.or_refuse(base, id, socket_to(destination).map(Into::into))?;
                 self.use_socket(base, hosts, id, socket)?;
                 hosts.of(peer).plain += 1;
             }
@@ -486,17 +487,6 @@ fn watch(socket: std::net::UdpSocket, id: u64, registry: &Registry) -> io::Resul
     socket.set_nonblocking(true)?;
     let mut socket = UdpSocket::from_std(socket);
     registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
-    Ok(socket)
-}
-
-/// Towards the destination itself, and deaf to everybody else.
-fn plain(destination: SocketAddr) -> io::Result<std::net::UdpSocket> {
-    let any: IpAddr = match destination {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = std::net::UdpSocket::bind((any, 0))?;
-    socket.connect(destination)?;
     Ok(socket)
 }
 
