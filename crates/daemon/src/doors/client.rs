@@ -1,6 +1,7 @@
 //! A client of a door, until its connection is carried or refused.
 
 use super::talk::{Fault, MAX_HEAD, Step, Talk, Target, TargetHost};
+use super::udp::UdpRoom;
 use super::{DoorRoom, Users, may_reach};
 use crate::attempt::{Attempts, Client, Control, Open};
 use crate::base::Base;
@@ -146,7 +147,7 @@ impl DoorRoom {
             let answered = match client.step() {
                 Ok(Step::Wait) => return,
                 Ok(Step::Answer(bytes)) => client.say(&bytes),
-                Ok(Step::Associate) => return self.associate(base, id),
+                Ok(Step::Associate) => return self.associate(base, attempts, id),
                 Ok(Step::Connect(target)) => return self.on_target(base, attempts, id, target),
                 Ok(Step::Refuse(fault)) => return self.refuse(base, attempts, id, fault),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -159,19 +160,22 @@ impl DoorRoom {
     }
 
     /// It wants to send datagrams.
-    fn associate(&mut self, base: &mut Base, id: u64) {
-        let Some(client) = self.talking.remove(&id) else { return };
-        let DoorClient { stream, peer, talk, .. } = client;
-        let begun = self.udp.begin(base, id, stream, peer.ip());
-        let granted = begun.and_then(|at| {
-            self.hosts.of(peer.ip());
-            let answer = talk.map(|talk| talk.granted(at)).unwrap_or_default();
-            self.udp.say(id, &answer)
-        });
-        if let Err(error) = granted {
-            info!(target: log::CONNECTION, "client {peer}: no datagrams: {error}");
-            base.core.count("door_requests_refused");
-        }
+    fn associate(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
+        let Some(client) = self.talking.get_mut(&id) else { return };
+        let peer = client.peer;
+        let (socket, at) = match UdpRoom::open(base, id, &mut client.stream) {
+            Ok(opened) => opened,
+            Err(error) => {
+                info!(target: log::CONNECTION, "client {peer}: no datagrams: {error}");
+                return self.refuse(base, attempts, id, Fault::Busy);
+            }
+        };
+        let Some(DoorClient { stream, talk, .. }) = self.talking.remove(&id) else { return };
+        self.udp.begin(base, id, (stream, peer.ip()), socket);
+        self.hosts.of(peer.ip());
+        let answer = talk.map(|talk| talk.granted(at)).unwrap_or_default();
+        // It has gone, which ends its association.
+        let _ = self.udp.say(id, &answer);
     }
 
     fn on_target(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64, target: Target) {

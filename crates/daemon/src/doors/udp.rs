@@ -18,9 +18,10 @@ use crate::names::Asker;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Reply;
-use manypath_engine::Instant;
+use manypath_engine::{Duration, Instant};
 use mio::net::{TcpStream, UdpSocket};
 use mio::{Interest, Registry};
+use socket2::{SockRef, TcpKeepalive};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -99,26 +100,41 @@ impl UdpRoom {
         self.associations.len()
     }
 
-    /// A client asks for an association; the address that it is to send to.
+    /// The socket to which a client is to send, and its address.
+    pub(super) fn open(
+        base: &Base,
+        id: u64,
+        stream: &mut TcpStream,
+    ) -> io::Result<(UdpSocket, SocketAddr)> {
+        let mut at = stream.local_addr()?;
+        if at.ip().to_canonical().is_ipv4() {
+            at = crate::allow::canonical(at);
+        }
+        at.set_port(0);
+        let mut socket = UdpSocket::bind(at)?;
+        let at = socket.local_addr()?;
+        let registry = &base.core.registry;
+        registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
+        registry.reregister(stream, Source::DoorClient(id).token(), Interest::READABLE)?;
+        // A client that has vanished would keep its association for ever. Without it there is no harm else.
+        let _ = SockRef::from(&*stream).set_tcp_keepalive(&keepalive());
+        Ok((socket, at))
+    }
+
+    /// A client's association begins.
     pub(super) fn begin(
         &mut self,
         base: &mut Base,
         id: u64,
-        mut stream: TcpStream,
-        peer: IpAddr,
-    ) -> io::Result<SocketAddr> {
-        let mut socket = UdpSocket::bind(SocketAddr::new(stream.local_addr()?.ip(), 0))?;
-        let at = socket.local_addr()?;
-        let registry = &base.core.registry;
-        registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
-        registry.reregister(&mut stream, Source::DoorClient(id).token(), Interest::READABLE)?;
+        (stream, peer): (TcpStream, IpAddr),
+        socket: UdpSocket,
+    ) {
         let look_at = base.core.now + base.core.config.limits.datagram_idle;
         let (flows, waiting) = (BTreeMap::new(), 0);
         base.core.timers.set(look_at, Timer::DoorDatagrams(id));
         base.core.count("door_associations");
         self.associations
             .insert(id, Association { stream, peer, socket, from: None, flows, waiting, look_at });
-        Ok(at)
     }
 
     /// Tells the client what it waits for over its TCP connection.
@@ -481,6 +497,12 @@ fn flow_of(reply: &Reply) -> Option<u64> {
         return None;
     };
     Some(*id)
+}
+
+/// A client that does not answer for two minutes has vanished.
+const fn keepalive() -> TcpKeepalive {
+    let (idle, between) = (Duration::from_secs(60), Duration::from_secs(12));
+    TcpKeepalive::new().with_time(idle).with_interval(between).with_retries(5)
 }
 
 fn watch(socket: std::net::UdpSocket, id: u64, registry: &Registry) -> io::Result<UdpSocket> {
