@@ -147,7 +147,7 @@ impl DoorRoom {
             let answered = match client.step() {
                 Ok(Step::Wait) => return,
                 Ok(Step::Answer(bytes)) => client.say(&bytes),
-                Ok(Step::Associate) => return self.associate(base, attempts, id),
+                Ok(Step::Associate(port)) => return self.associate(base, attempts, id, port),
                 Ok(Step::Connect(target)) => return self.on_target(base, attempts, id, target),
                 Ok(Step::Refuse(fault)) => return self.refuse(base, attempts, id, fault),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -160,7 +160,7 @@ impl DoorRoom {
     }
 
     /// It wants to send datagrams.
-    fn associate(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
+    fn associate(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64, port: u16) {
         let Some(client) = self.talking.get_mut(&id) else { return };
         let peer = client.peer;
         let (socket, at) = match UdpRoom::open(base, id, &mut client.stream) {
@@ -171,7 +171,7 @@ impl DoorRoom {
             }
         };
         let Some(DoorClient { stream, talk, .. }) = self.talking.remove(&id) else { return };
-        self.udp.begin(base, id, (stream, peer.ip()), socket);
+        self.udp.begin(base, id, (stream, SocketAddr::new(peer.ip(), port)), socket);
         self.hosts.of(peer.ip());
         let answer = talk.map(|talk| talk.granted(at)).unwrap_or_default();
         // It has gone, which ends its association.

@@ -64,8 +64,8 @@ pub(super) enum Step {
     Wait,
     Answer(Vec<u8>),
     Connect(Target),
-    /// It wants to send datagrams.
-    Associate,
+    /// It wants to send datagrams, from this port unless that is 0.
+    Associate(u16),
     Refuse(Fault),
 }
 
@@ -211,8 +211,13 @@ fn socks_request(bytes: &[u8]) -> (usize, Step) {
         Err(fault) => return (0, Step::Refuse(fault)),
     };
     let step = match (command, host) {
-        // From which address it is going to send, its first datagram shows.
-        (UDP_ASSOCIATE, _) => Step::Associate,
+        // Some name another host there, which says nothing.
+        (UDP_ASSOCIATE, Some(TargetHost::Address(ip)))
+            if ip.is_unspecified() || ip.is_loopback() =>
+        {
+            Step::Associate(port)
+        }
+        (UDP_ASSOCIATE, _) => Step::Associate(0),
         (CONNECT, Some(host)) => Step::Connect(Target { host, port }),
         (CONNECT, None) => Step::Refuse(Fault::NoSuchName),
         _ => Step::Refuse(Fault::Command),
@@ -373,7 +378,7 @@ mod tests {
         for end in 0..=bytes.len() {
             let (count, step) = talk.read(&bytes[taken..end]);
             taken += count;
-            let over = matches!(step, Step::Connect(_) | Step::Associate | Step::Refuse(_));
+            let over = matches!(step, Step::Connect(_) | Step::Associate(_) | Step::Refuse(_));
             steps.extend((step != Step::Wait).then_some(step));
             if over {
                 break;
@@ -398,7 +403,10 @@ mod tests {
                 address("127.0.0.1", 80),
             ),
             (b"\x05\x02\x00\x01\xc0\x00\x02\x07\x00\x50", Step::Refuse(Fault::Command)),
-            (b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", Step::Associate),
+            (b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", Step::Associate(0)),
+            (b"\x05\x03\x00\x01\x00\x00\x00\x00\x01\x02", Step::Associate(258)),
+            (b"\x05\x03\x00\x01\x7f\x00\x00\x09\x01\x02", Step::Associate(258)),
+            (b"\x05\x03\x00\x01\xc0\x00\x02\x07\x01\x02", Step::Associate(0)),
             (b"\x05\x01\x00\x02", Step::Refuse(Fault::AddressType)),
             (b"\x05\x01\x00\x03\x03a b\x00\x50", Step::Refuse(Fault::NoSuchName)),
             (b"\x05\x01\x00\x03\x00\x00\x50", Step::Refuse(Fault::NoSuchName)),

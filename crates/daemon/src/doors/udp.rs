@@ -48,7 +48,7 @@ struct Association {
     stream: TcpStream,
     peer: IpAddr,
     socket: UdpSocket,
-    /// Where it sends from: known from its first datagram on, and others are not heard.
+    /// Where it sends from: known from its first datagram on, unless it has said so. Others are not heard.
     from: Option<SocketAddr>,
     flows: BTreeMap<Target, u64>,
     /// Bytes that wait until it is known how they go on.
@@ -121,20 +121,23 @@ impl UdpRoom {
         Ok((socket, at))
     }
 
-    /// A client's association begins.
+    /// The association begins of a client that is going to send from a port of `peer`, from any if it is 0.
     pub(super) fn begin(
         &mut self,
         base: &mut Base,
         id: u64,
-        (stream, peer): (TcpStream, IpAddr),
+        (stream, peer): (TcpStream, SocketAddr),
         socket: UdpSocket,
     ) {
         let look_at = base.core.now + base.core.config.limits.datagram_idle;
         let (flows, waiting) = (BTreeMap::new(), 0);
+        // On the way from another host a NAT may have changed the port.
+        let from = Some(peer).filter(|peer| peer.ip().is_loopback() && peer.port() != 0);
+        let peer = peer.ip();
         base.core.timers.set(look_at, Timer::DoorDatagrams(id));
         base.core.count("door_associations");
         self.associations
-            .insert(id, Association { stream, peer, socket, from: None, flows, waiting, look_at });
+            .insert(id, Association { stream, peer, socket, from, flows, waiting, look_at });
     }
 
     /// Tells the client what it waits for over its TCP connection.
