@@ -261,6 +261,14 @@ impl Attempts {
     }
 }
 
+/// How long a relay may leave unanswered what it is asked now.
+pub(crate) fn patience_with_relay(base: &Base, association: AssociationId) -> Duration {
+    match base.is_established(association) {
+        true => base.core.patience_with(association).max(ESTABLISHED_SILENCE),
+        false => base.core.config.limits.fallback_timeout * USUAL_PATIENCE,
+    }
+}
+
 /// A flow to the peer, or beyond it once that has said that it relays.
 pub(super) fn open_flow(
     base: &mut Base,

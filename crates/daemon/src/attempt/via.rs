@@ -279,8 +279,7 @@ impl Attempts {
             return false;
         }
         let since = *by.asked.get_or_insert(base.core.now);
-        let patience = ANSWER_PATIENCE.max(base.core.longest_round_trip(association) * 4);
-        base.core.now.since(since) >= patience
+        base.core.now.since(since) >= base.core.answer_patience(association)
     }
 
     /// Finds the addresses of relays that have names, and again after a while.
@@ -334,6 +333,11 @@ pub(crate) enum Lookup {
 }
 
 impl Core {
+    /// How long a relay may leave unanswered whether it is one.
+    pub(crate) fn answer_patience(&self, association: AssociationId) -> Duration {
+        ANSWER_PATIENCE.max(self.longest_round_trip(association) * 4)
+    }
+
     /// What is demanded of a connection's encryption. That a relay takes encrypted associations alone says nothing of
     /// the destinations of its peers: to most of them it connects by plain TCP.
     pub(super) fn encrypt_demanded(&self, client: Client, options: &Options) -> Encrypt {

@@ -3,7 +3,7 @@
 use super::relay::{Relay, Side};
 use super::serve::refuse_datagrams;
 use super::{DatagramId, Step};
-use crate::attempt::{RelayAt, must_fail};
+use crate::attempt::{RelayAt, must_fail, patience_with_relay};
 use crate::base::Base;
 use crate::datagrams::Datagrams;
 use crate::log;
@@ -121,7 +121,7 @@ impl Datagrams {
         let step = std::mem::replace(&mut attempt.step, Step::Connecting);
         (attempt.association, attempt.by) = (next, Some(by));
         attempt.received = base.core.packets_received(next);
-        attempt.until = base.core.now + base.core.config.limits.fallback_timeout;
+        attempt.until = base.core.now + patience_with_relay(base, next);
         base.core.timers.set(attempt.until, crate::timers::Timer::DatagramFallback(id));
         if let Step::Opening(flow) = step {
             super::end::close_flow(base, association, Some(flow));

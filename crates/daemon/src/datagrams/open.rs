@@ -5,8 +5,10 @@
 
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
-use crate::attempt::{Attempts, Client, Open, RelayAt, errno_of, must_fail, usable_relays};
-use crate::base::Base;
+use crate::attempt::{
+    Attempts, Client, Open, RelayAt, errno_of, must_fail, patience_with_relay, usable_relays,
+};
+use crate::base::{Base, protection};
 use crate::core::Core;
 use crate::datagrams::Datagrams;
 use crate::log;
@@ -83,8 +85,11 @@ impl Datagrams {
         };
         let id = DatagramId(base.core.next_id());
         let received = base.core.packets_received(association);
-        let (step, until) =
-            (Step::Connecting, base.core.now + base.core.config.limits.fallback_timeout);
+        let patience = match by {
+            Some(_) => patience_with_relay(base, association),
+            None => base.core.config.limits.fallback_timeout,
+        };
+        let (step, until) = (Step::Connecting, base.core.now + patience);
         let attempt = Attempt {
             client,
             destination,
@@ -178,20 +183,24 @@ impl Datagrams {
         let (association, by) = (attempt.association, attempt.by);
         let peer = by.map_or(attempt.destination.ip(), |relay| relay.addr);
         let limited = !attempt.options.path_limits().is_none();
-        let until = base.core.now + PATIENCE_WITH_THE_LIVING;
-        if attempt.received != u64::MAX
-            && base.core.packets_received(association) > attempt.received
-        {
+        let heard = base.core.packets_received(association);
+        if heard > attempt.received {
+            let begins = !base.is_established(association) || base.keys.holds(association);
+            let (patience, again) = match by {
+                Some(_) => (base.core.answer_patience(association), begins),
+                None => (PATIENCE_WITH_THE_LIVING, false),
+            };
+            let until = base.core.now + patience;
             if let Some(attempt) = self.attempts.get_mut(&id) {
-                // Once.
-                (attempt.received, attempt.until) = (u64::MAX, until);
+                // Once, beyond the handshake with a relay.
+                (attempt.received, attempt.until) = (if again { heard } else { u64::MAX }, until);
             }
             return base.core.timers.set(until, Timer::DatagramFallback(id));
         }
         let (acceptor, mut reason) = (base.acceptor_of(association), FallbackReason::Silent);
         if !base.is_established(association) {
             reason = acceptor.reason(reason);
-            if !limited {
+            if !limited && protection::speaks_for_peer(base, association) {
                 peers.remember_peer(base.core.now, peer, acceptor, reason);
             }
         } else if by.is_some() && super::onward::relays(base, association).is_none() {
