@@ -237,7 +237,9 @@ impl Attempts {
         let Some(attempt) = self.all.get_mut(&id) else { return false };
         let Some(mut by) = attempt.by_relay.take() else { return false };
         let (open, options) = (attempt.open, attempt.options);
-        self.note_relay_failure(base, &by, reason);
+        if let Some(relay) = by.current() {
+            self.note_relay_failure(base, relay, reason);
+        }
         let opened = self.ask_next(base, &open, &options, &mut by);
         if let Some(attempt) = self.all.get_mut(&id) {
             (attempt.by_relay, attempt.moved) = (Some(by), false);
@@ -249,9 +251,14 @@ impl Attempts {
         true
     }
 
-    fn note_relay_failure(&mut self, base: &Base, by: &ByRelay, reason: FallbackReason) {
+    /// A relay was of no use, to a connection or to datagrams.
+    pub(crate) fn note_relay_failure(
+        &mut self,
+        base: &Base,
+        relay: RelayAt,
+        reason: FallbackReason,
+    ) {
         use FallbackReason as R;
-        let Some(relay) = by.current() else { return };
         debug!(target: log::CONNECTION, "relay {}: {reason}", relay.addr);
         if matches!(reason, R::NotRelay | R::RelayUnknown | R::Silent) {
             let silent = reason == R::Silent;

@@ -21,6 +21,9 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 impl Datagrams {
     /// They cannot be carried, or no more: the program goes on with plain UDP.
     pub(super) fn give_up(&mut self, base: &mut Base, id: DatagramId, reason: FallbackReason) {
+        let by = self.attempts.get(&id).map(|one| one.by);
+        let by = by.or_else(|| self.relays.get(&id).map(|one| one.by)).flatten();
+        self.failed_relays.extend(by.map(|relay| (relay, reason)));
         if self.try_next_relay(base, id, reason) {
             return;
         }

@@ -29,6 +29,7 @@ pub(crate) use status::datagram_counters;
 use crate::attempt::{Client, RelayAt};
 use crate::peers::{Lifetimes, Peers};
 use line::Lines;
+use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::DatagramFlow;
 use manypath_keys::PublicKey;
@@ -88,14 +89,26 @@ pub(crate) struct Datagrams {
     watching: bool,
     /// Flows beyond this host that have ended, and what they had moved.
     ended_onward: Vec<(PublicKey, onward::Moved)>,
+    /// Relays that were of no use, and why.
+    failed_relays: Vec<(RelayAt, FallbackReason)>,
 }
 
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
         let (attempts, relays, clients, ready, lines) = Default::default();
         let (services, watching) = (Peers::new(lifetimes, None), false);
-        let ended_onward = Vec::new();
-        Self { attempts, relays, clients, ready, lines, services, watching, ended_onward }
+        let (ended_onward, failed_relays) = Default::default();
+        Self {
+            attempts,
+            relays,
+            clients,
+            ready,
+            lines,
+            services,
+            watching,
+            ended_onward,
+            failed_relays,
+        }
     }
 
     /// Whether there is nothing to be carried.

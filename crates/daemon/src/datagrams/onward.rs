@@ -95,6 +95,11 @@ impl Datagrams {
         self.relays.values().filter_map(beyond)
     }
 
+    /// Relays that were of no use since the last call, and why.
+    pub(crate) fn take_failed_relays(&mut self) -> Vec<(RelayAt, FallbackReason)> {
+        std::mem::take(&mut self.failed_relays)
+    }
+
     /// The peer may have said meanwhile that it relays.
     pub(super) fn follow_answer(&mut self, base: &mut Base, id: AssociationId) {
         for attempt in self.attempts_waiting_for(id) {

@@ -141,6 +141,8 @@ fn strangers_and_hosts_that_are_no_relays_lead_no_datagrams_on() {
     let (_table, _client, mut launcher) = client(&ground, "");
     let destination = echoes(ground.far());
     assert_eq!(left(&mut launcher, destination), FallbackReason::NotRelay);
+    // It is not asked again for each of them.
+    assert_eq!(left(&mut launcher, destination), FallbackReason::Remembered);
 }
 
 #[test]

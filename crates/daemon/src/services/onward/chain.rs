@@ -40,6 +40,9 @@ impl Stack {
         for (peer, moved) in self.datagrams.take_ended_onward() {
             self.services.onward.note_end_of(peer, moved);
         }
+        for (relay, reason) in self.datagrams.take_failed_relays() {
+            self.attempts.note_relay_failure(&self.base, relay, reason);
+        }
         loop {
             if let Some(id) = self.services.onward.again.pop_front() {
                 super::connect_onward(self, id);
