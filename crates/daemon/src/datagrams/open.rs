@@ -308,6 +308,9 @@ pub(super) fn open_datagrams(
     by: Option<RelayAt>,
     options: &Options,
 ) -> Result<DatagramFlow, DatagramError> {
+    if by.is_some() && super::onward::relays(base, association) != Some(true) {
+        return Err(DatagramError::NotAgreed);
+    }
     let lifetime = lifetime(&base.core, options);
     let redundant = options.redundant == Some(true);
     let opened = base.with_datagrams(association, |datagrams| {
