@@ -211,11 +211,12 @@ impl Datagrams {
 
     /// The peer does not want the flow.
     pub(super) fn on_refused(&mut self, base: &mut Base, id: DatagramId, why: Option<Refusal>) {
-        let attempt = self.attempts.get(&id).map(|attempt| attempt.destination);
-        let relay = self.relays.get(&id).map(|relay| relay.destination);
-        let Some(destination) = attempt.or(relay) else { return };
+        let attempt = self.attempts.get(&id).map(|it| (it.destination, it.by));
+        let relay = self.relays.get(&id).map(|it| (it.destination, it.by));
+        let Some((destination, by)) = attempt.or(relay) else { return };
         let reason = match why {
-            Some(Refusal::NotAllowed) => FallbackReason::NotAllowed,
+            Some(Refusal::Errno(errno)) => return self.fail(base, id, errno),
+            Some(Refusal::NotAllowed) if by.is_none() => FallbackReason::NotAllowed,
             Some(Refusal::NotRelay) => FallbackReason::NotRelay,
             Some(Refusal::DestinationClosed) => FallbackReason::NotRelayed,
             Some(_) | None => FallbackReason::Busy,
@@ -226,6 +227,20 @@ impl Datagrams {
             self.services.forget_unsaved();
         }
         self.give_up(base, id, reason);
+    }
+
+    /// The program's calls fail as those of the relay did.
+    fn fail(&mut self, base: &mut Base, id: DatagramId, errno: u16) {
+        let client = match (self.attempts.get(&id), self.relays.get(&id).map(|it| it.side)) {
+            (Some(attempt), _) => attempt.client,
+            (None, Some(Side::Program { client, .. })) => client,
+            _ => return,
+        };
+        self.cancel(base, client);
+        self.drop_relay(base, id);
+        base.core.count("datagrams_failed_at_relay");
+        let errno = i32::from(errno);
+        base.core.reply(client.control, Reply::Failed { id: client.id, errno });
     }
 
     /// The launcher hands over the way to the program's socket.

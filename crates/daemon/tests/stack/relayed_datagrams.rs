@@ -106,6 +106,21 @@ fn closed_destinations_get_no_datagrams_from_the_relay() {
 }
 
 #[test]
+fn errors_of_the_relays_own_socket_are_those_of_the_program() {
+    let ground = Ground::new();
+    let mut config = ground.relay();
+    // The kernel lets nobody send there who has not asked for broadcasts.
+    let broadcast = "127.255.255.255:9";
+    config.relay.as_mut().unwrap().to = vec![broadcast.parse().unwrap()];
+    let (_relay, at_relay) = Host::with_launcher(config);
+    let (_table, _client, mut launcher) = client(&ground, "");
+    let (_, reply) = launcher.open_datagrams(broadcast.parse().unwrap());
+    assert!(matches!(reply, Reply::Failed { errno: libc::EACCES, .. }), "{reply:?}");
+    let status = at_relay.status();
+    assert_eq!((relayed(&status).failed, relayed(&status).open), (1, 0));
+}
+
+#[test]
 fn connections_and_datagrams_of_a_peer_count_together() {
     let ground = Ground::new();
     let mut config = ground.relay();
