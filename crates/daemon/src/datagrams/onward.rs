@@ -11,7 +11,7 @@ use crate::parameters;
 use crate::services::Services;
 use manypath_control::status::FallbackReason;
 use manypath_engine::AssociationId;
-use manypath_flow::{DatagramFlow, Passed, Refusal, RelayAnswer};
+use manypath_flow::{DatagramFlow, Refusal, RelayAnswer};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Options, Policy};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -33,8 +33,9 @@ impl Datagrams {
         flow: DatagramFlow,
         destination: SocketAddr,
     ) {
-        let peer = match services.admit_onward(base, id, Passed::default()) {
-            Ok((peer, _)) => peer,
+        // They are led on by no other relay, so that they do not come back.
+        let peer = match services.admit_onward(base, id, Some(())) {
+            Ok((peer, ())) => peer,
             Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
         };
         if let Err((why, counter)) = self.send_on(base, services, (id, flow), peer, destination) {

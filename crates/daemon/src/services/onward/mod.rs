@@ -198,6 +198,7 @@ impl Stack {
         let base = &mut self.base;
         let beyond = base.get(&association).and_then(|one| one.mux.beyond(flow)).cloned();
         let Some(Beyond { destination, passed }) = beyond else { return };
+        let passed = base.keys.mark().and_then(|own| passed.by(own));
         let (peer, passed) = match self.services.admit_onward(base, association, passed) {
             Ok(admitted) => admitted,
             Err((why, counter)) => return base.refuse(association, flow, why, counter),
@@ -292,13 +293,14 @@ fn connect_onward(stack: &mut Stack, id: DialId) {
 }
 
 impl Services {
-    /// Whether the peer of an association may have one more flow beyond this host, which it has then.
-    pub(crate) fn admit_onward(
+    /// Whether the peer of an association may have one more flow beyond this host, which it has then. Without `passed`
+    /// that has been here before.
+    pub(crate) fn admit_onward<T>(
         &mut self,
         base: &Base,
         association: AssociationId,
-        passed: Passed,
-    ) -> Result<(PublicKey, Passed), (Refusal, &'static str)> {
+        passed: Option<T>,
+    ) -> Result<(PublicKey, T), (Refusal, &'static str)> {
         if !base.core.phase.serves_peers() {
             return Err((Refusal::Busy, "dial_denied_ending"));
         }
@@ -307,7 +309,7 @@ impl Services {
             return Err((Refusal::NotRelay, "onward_denied_peer"));
         };
         let usage = self.onward.usage(peer);
-        let Some(passed) = base.keys.mark().and_then(|own| passed.by(own)) else {
+        let Some(passed) = passed else {
             usage.denied += 1;
             return Err((Refusal::Circle, "onward_denied_circle"));
         };
