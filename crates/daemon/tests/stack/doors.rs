@@ -73,12 +73,23 @@ impl Proxy {
 
     /// A client that sends datagrams, and its socket.
     fn associate(&self) -> (TcpStream, UdpSocket) {
-        let mut client = self.client();
-        client.write_all(b"\x05\x01\x00\x05\x03\x00\x01\0\0\0\0\0\0").unwrap();
+        let client = self.client();
+        let socket = UdpSocket::bind((client.local_addr().unwrap().ip(), 0)).unwrap();
+        self.associate_from(client, socket, 0)
+    }
+
+    /// The same of one that says from which port it is going to send.
+    fn associate_from(
+        &self,
+        mut client: TcpStream,
+        socket: UdpSocket,
+        port: u16,
+    ) -> (TcpStream, UdpSocket) {
+        client.write_all(b"\x05\x01\x00\x05\x03\x00\x01\0\0\0\0").unwrap();
+        client.write_all(&port.to_be_bytes()).unwrap();
         let mut answer = [0; 12];
         client.read_exact(&mut answer).unwrap();
         let [5, 0, 5, 0, 0, 1, a, b, c, d, high, low] = answer else { panic!("{answer:?}") };
-        let socket = UdpSocket::bind((client.local_addr().unwrap().ip(), 0)).unwrap();
         socket.set_read_timeout(Some(LIMIT)).unwrap();
         socket.connect((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low]))).unwrap();
         (client, socket)
@@ -166,30 +177,98 @@ fn datagrams_of_clients_are_carried_where_a_rule_says_so_and_plain_elsewhere() {
 #[test]
 fn nobody_sends_datagrams_in_the_place_of_a_client() {
     let network = Network::new();
-    let plain = udp_echoes(network.server()[0]);
+    // A server that tells to whom it has answered.
+    let server = UdpSocket::bind((network.server()[0], 0)).unwrap();
+    server.set_read_timeout(Some(LIMIT)).unwrap();
+    let plain = server.local_addr().unwrap();
+    let answer = || {
+        let mut room = [0; 100];
+        let (len, from) = server.recv_from(&mut room).unwrap();
+        server.send_to(&room[..len], from).unwrap();
+        from
+    };
     let proxy = proxy(network);
     let (_client, socket) = proxy.associate();
     socket.send(&datagram(plain, b"mine")).unwrap();
+    let flow = answer();
     assert_eq!(received(&socket), datagram(plain, b"mine"));
     let relayed = socket.peer_addr().unwrap();
     for host in [socket.local_addr().unwrap().ip(), network.client()[1]] {
         let stranger = UdpSocket::bind((host, 0)).unwrap();
         stranger.send_to(&datagram(plain, b"not mine"), relayed).unwrap();
     }
+    // Nor is anybody heard in the place of the destination.
+    for host in [network.server()[0], network.client()[1]] {
+        UdpSocket::bind((host, 0)).unwrap().send_to(b"an answer", flow).unwrap();
+    }
     // Parts of datagrams, and what is none.
     let mut part = datagram(plain, b"part");
     part[2] = 1;
     socket.send(&part).unwrap();
     socket.send(b"").unwrap();
-    socket.send(&datagram(SocketAddr::from(([224, 0, 0, 1], 53)), b"group")).unwrap();
+    for _ in 0..3 {
+        socket.send(&datagram(SocketAddr::from(([224, 0, 0, 1], 53)), b"group")).unwrap();
+    }
     socket.send(&datagram(plain, b"mine, too")).unwrap();
+    assert_eq!(answer(), flow);
     assert_eq!(received(&socket), datagram(plain, b"mine, too"));
     let status = proxy.status.status();
     let counts = ["of_strangers", "malformed", "refused"]
         .map(|what| counter(&status, &format!("stack_door_datagrams_{what}")));
-    assert_eq!(counts, [2, 2, 1]);
+    assert_eq!(counts, [2, 2, 3]);
     let host = &status.door_hosts[0];
     assert_eq!((host.plain, host.refused, host.received_bytes), (1, 1, 13));
+    assert_eq!(host.sent_bytes, 13);
+}
+
+#[test]
+fn a_client_that_names_its_port_is_heard_from_there_alone() {
+    let network = Network::new();
+    let plain = udp_echoes(network.server()[0]);
+    let proxy = proxy(network);
+    let client = proxy.client();
+    let host = client.local_addr().unwrap().ip();
+    let [socket, stranger] = [(); 2].map(|()| UdpSocket::bind((host, 0)).unwrap());
+    let port = socket.local_addr().unwrap().port();
+    let (_client, socket) = proxy.associate_from(client, socket, port);
+    stranger.send_to(&datagram(plain, b"first"), socket.peer_addr().unwrap()).unwrap();
+    socket.send(&datagram(plain, b"mine")).unwrap();
+    assert_eq!(received(&socket), datagram(plain, b"mine"));
+    assert_eq!(counter(&proxy.status.status(), "stack_door_datagrams_of_strangers"), 1);
+}
+
+#[test]
+fn what_waits_of_a_clients_datagrams_is_bounded() {
+    let network = Network::new();
+    let peer = network.server()[0];
+    // It reads nothing, so that nobody knows how they go on.
+    let _silent = UdpSocket::bind((peer, manypath_daemon::DEFAULT_UDP_PORT)).unwrap();
+    let table = Table::new(network, "remote enable udp any\n");
+    let mut patient = StackConfig { rules: table.file(), ..network.client_config() };
+    patient.limits.fallback_timeout = manypath_engine::Duration::from_secs(60);
+    let proxy = proxy_with(network, patient, &[], None, 100);
+    let (_client, socket) = proxy.associate();
+    for port in 2001..=2005 {
+        socket.send(&datagram(SocketAddr::new(peer, port), &pattern(40_000, 5))).unwrap();
+    }
+    let dropped = |status: &StackStatus| counter(status, "stack_door_datagrams_dropped");
+    let status = proxy.status.wait_for("the others", |status| dropped(status) >= 2);
+    assert_eq!(dropped(&status), 2);
+    assert!(status.door_hosts.iter().all(|host| host.sent_bytes == 0));
+}
+
+#[test]
+fn a_name_without_an_address_is_looked_up_once_for_datagrams() {
+    let network = Network::new();
+    let proxy = proxy(network);
+    let (_client, socket) = proxy.associate();
+    for _ in 0..3 {
+        // RFC 6761 section 6.4: it does not exist.
+        socket.send(b"\0\0\0\x03\x0enobody.invalid\0\x35x").unwrap();
+    }
+    let refused = |status: &StackStatus| counter(status, "stack_door_datagrams_refused");
+    let status = proxy.status.wait_for("all", |status| refused(status) == 3);
+    assert_eq!(status.door_hosts[0].failed, 1);
 }
 
 #[test]
