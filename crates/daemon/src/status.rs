@@ -103,7 +103,7 @@ impl Stack {
                 let client = self.client_told(*used);
                 let redundant = self.is_redundant(*used);
                 let flow = flow_status(&status, self.pending_of(*used));
-                let beyond = association.mux.destination_beyond(*id).map(ToString::to_string);
+                let beyond = association.mux.beyond(*id).map(|it| it.destination.to_string());
                 Some(FlowStatus { client, redundant, beyond, ..flow })
             })
             .collect()

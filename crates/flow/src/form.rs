@@ -4,7 +4,7 @@ use crate::datagrams::Datagrams;
 use crate::direct::DirectFlow;
 use crate::error::{FlowError, OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
-use crate::message::{Beyond, Destination, RelayAnswer};
+use crate::message::{Beyond, RelayAnswer};
 use crate::mux::{FlowMux, Share};
 use crate::status::{FlowCounters, FlowStatus};
 use crate::table::FlowId;
@@ -121,11 +121,6 @@ impl Flows {
             Self::Mux(mux) => mux.ask_whether_peer_relays(),
             Self::Direct(_) => {}
         }
-    }
-
-    /// Where a flow leads that goes beyond its acceptor.
-    pub fn destination_beyond(&self, flow: FlowId) -> Option<&Destination> {
-        self.beyond(flow).map(|beyond| &beyond.destination)
     }
 
     /// See [`FlowMux::beyond`].

@@ -1,10 +1,10 @@
 //! The ends: idle flows, programs that have gone, associations that were lost.
 
 use super::open::{leave_datagrams, refuse_datagrams};
-use super::relay::{Relay, Side, any_like};
+use super::relay::{Relay, Side};
 use super::{DatagramId, Step, kernel_table};
 use crate::association::Setup;
-use crate::attempt::{Client, must_fail};
+use crate::attempt::{Client, must_fail, unspecified_like};
 use crate::base::Base;
 use crate::datagrams::Datagrams;
 use crate::log;
@@ -122,7 +122,7 @@ impl Datagrams {
     fn look_after(&mut self, base: &mut Base, id: DatagramId, rows: &kernel_table::Rows) {
         let (now, idle_after) = (base.core.now, base.core.config.limits.datagram_idle);
         let Some(relay) = self.relays.get_mut(&id) else { return };
-        let own = relay.local_addr().unwrap_or_else(|_| any_like(relay.destination));
+        let own = relay.local_addr().unwrap_or_else(|_| unspecified_like(relay.destination));
         relay.dropped_by_kernel = rows.dropped_at(own).unwrap_or(relay.dropped_by_kernel);
         if relay.ends.is_none() && is_gone(relay, rows) {
             return self.end_soon(base, id);

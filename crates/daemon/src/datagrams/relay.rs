@@ -349,11 +349,3 @@ fn datagram_user(base: &Base, id: AssociationId, flow: DatagramFlow) -> Option<D
 pub(super) const fn is_ephemeral(port: u16) -> bool {
     port >= 32_768
 }
-
-/// Whether the address is of no host in particular.
-pub(super) fn any_like(addr: SocketAddr) -> SocketAddr {
-    match addr {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
-    }
-}

@@ -2,8 +2,8 @@
 
 use super::talk::{Fault, MAX_HEAD, Step, Talk, Target, TargetHost};
 use super::udp::UdpRoom;
-use super::{DoorRoom, Users, may_reach};
-use crate::attempt::{Attempts, Client, Control, Open};
+use super::{DoorRoom, Users, may_reach, of_door};
+use crate::attempt::{Attempts, Open};
 use crate::base::Base;
 use crate::log;
 use crate::names::Asker;
@@ -204,7 +204,7 @@ impl DoorRoom {
         client.stage = Stage::Opening;
         let destination = SocketAddr::from(([0; 4], client.port));
         let open = Open { waiting: true, ..Open::to(destination) };
-        attempts.on_open_named(base, Client { control: Control::Doors, id }, open, name);
+        attempts.on_open_named(base, of_door(id), open, name);
     }
 
     /// The name is looked up here: no relay does it, or none can be used.
@@ -249,7 +249,7 @@ impl DoorRoom {
         }
         // The client cannot be sent elsewhere: whatever becomes of it is relayed.
         let open = Open { waiting: true, ..Open::to(destination) };
-        attempts.on_open(base, Client { control: Control::Doors, id }, open);
+        attempts.on_open(base, of_door(id), open);
     }
 
     pub(super) fn on_failed(
@@ -344,9 +344,7 @@ impl DoorRoom {
                 self.drop_client(base, attempts, id);
             }
             Stage::Opening if due => {
-                if let Some(attempt) =
-                    base.core.control.attempt(Client { control: Control::Doors, id })
-                {
+                if let Some(attempt) = base.core.control.attempt(of_door(id)) {
                     attempts.cancel(base, attempt);
                 }
                 self.fail(base, attempts, id, Fault::Errno(libc::ETIMEDOUT));
@@ -358,7 +356,7 @@ impl DoorRoom {
 
     fn drop_client(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
         let Some(client) = self.talking.remove(&id) else { return };
-        if let Some(attempt) = base.core.control.attempt(Client { control: Control::Doors, id }) {
+        if let Some(attempt) = base.core.control.attempt(of_door(id)) {
             attempts.cancel(base, attempt);
         }
         client.reset(&base.core.registry);

@@ -210,7 +210,7 @@ impl DoorRoom {
     /// What each host has had.
     fn host_statuses(&self, core: &Core, relays: &Relays) -> Vec<DoorHostStatus> {
         let moved = |id: u64| {
-            let relay = core.control.attempt(Client { control: Control::Doors, id })?;
+            let relay = core.control.attempt(of_door(id))?;
             relays.bytes_of(RelayId(relay.0))
         };
         let open = self.carried.iter().map(|(id, host)| (*host, moved(*id).unwrap_or_default()));
@@ -295,7 +295,7 @@ impl Stack {
                 }
                 DoorNews::Reply(Reply::Accepted { id, local, .. }) => {
                     if let Some(fd) = doors.on_accepted(base, attempts, id, local) {
-                        self.on_attach(Client { control: Control::Doors, id }, fd);
+                        self.on_attach(of_door(id), fd);
                     }
                 }
                 DoorNews::Reply(_) => {}

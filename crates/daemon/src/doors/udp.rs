@@ -116,7 +116,7 @@ impl UdpRoom {
         let registry = &base.core.registry;
         registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
         registry.reregister(stream, Source::DoorClient(id).token(), Interest::READABLE)?;
-        // A client that has vanished would keep its association for ever. Without it there is no harm else.
+        // A client that has vanished would keep its association for ever. Best effort.
         let _ = SockRef::from(&*stream).set_tcp_keepalive(&keepalive());
         Ok((socket, at))
     }
@@ -403,28 +403,25 @@ impl UdpRoom {
         let (destination, association) =
             (flow.destination?, self.associations.get(&flow.association)?);
         let peer = association.peer;
-        match reply {
-            Reply::Accepted { .. } => {
-                let made = pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
-                let (addr, near, far) = self.or_refuse(base, id, made)?;
-                self.use_socket(base, hosts, id, near)?;
-                hosts.of(peer).carried += 1;
-                return Some((id, addr, far));
-            }
-            Reply::Direct { .. } => {
-                let socket = self.or_refuse(base, id, socket_to(destination).map(Into::into))?;
-                self.use_socket(base, hosts, id, socket)?;
-                hosts.of(peer).plain += 1;
-            }
-            Reply::Failed { .. } => {
-                hosts.of(peer).failed += 1;
-                match is_new {
-                    true => self.refuse_flow(base, id),
-                    false => self.drop_flow(id),
-                }
-            }
-            // Its association is lost, or it was idle: the next datagram asks again.
-            _ => self.drop_flow(id),
+        if matches!(reply, Reply::Accepted { .. }) {
+            let made = pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
+            let (addr, near, far) = self.or_refuse(base, id, made)?;
+            self.use_socket(base, hosts, id, near)?;
+            hosts.of(peer).carried += 1;
+            return Some((id, addr, far));
+        }
+        if matches!(reply, Reply::Direct { .. }) {
+            let socket = self.or_refuse(base, id, socket_to(destination))?;
+            self.use_socket(base, hosts, id, socket.into())?;
+            hosts.of(peer).plain += 1;
+            return None;
+        }
+        let failed = matches!(reply, Reply::Failed { .. });
+        hosts.of(peer).failed += u64::from(failed);
+        // After the end of an association, or when it was idle, the next datagram asks again.
+        match failed && is_new {
+            true => self.refuse_flow(base, id),
+            false => self.drop_flow(id),
         }
         None
     }

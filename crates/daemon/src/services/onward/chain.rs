@@ -68,7 +68,7 @@ impl Stack {
     }
 }
 
-/// The way by other relays is closed: this one connects itstack.
+/// The way by other relays is closed: this one connects itself.
 fn on_unchained(stack: &mut Stack, id: DialId) {
     let Some(one) = stack.services.onward.all.get_mut(&id.0) else { return };
     one.own_way = true;
