@@ -4,6 +4,7 @@
 
 use crate::common;
 
+use common::gateways::sh;
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use serde_json::Value;
@@ -171,7 +172,7 @@ fn plain_tcp_takes_no_uplink_that_the_rule_excludes() {
     // No manypath on the right host, and the kernel's way to it is the first uplink.
     let site = site("remote enable port 8080 path=pathB\n", "", 10_000);
     let load = |site: &Site| {
-        let args = ["-sS", "-f", "-o", "/dev/null", &url(site, 0)];
+        let args = ["-sS", "-f", "-m", "10", "-o", "/dev/null", &url(site, 0)];
         finish(site.through_command(&["--report"], "curl", &args))
     };
     let done = load(&site);
@@ -183,3 +184,9 @@ fn plain_tcp_takes_no_uplink_that_the_rule_excludes() {
         assert_eq!(done.code, Some(0), "{why}: {done:?}");
     }
 }
+    // The address of an uplink does not make packets leave by it.
+    let (to, from) = (site.lab.address(Host::Right, 0), site.lab.address(Host::Left, 1));
+    sh(&site, Host::Left, &format!("ip route add {to} dev pathA src {from}"));
+    std::fs::write(site.dir.join("rules"), "remote enable port 8080 path=pathB\n").unwrap();
+    let done = load(&site);
+    assert_eq!(done.code, Some(7), "{done:?}");

@@ -145,7 +145,7 @@ fn limited_policy(policy: PathPolicy, is_allowed: bool, limits: PathLimits) -> P
         (false, role) if limits.is_strict() => role.max(PathRole::Disabled),
         (false, role) => role.max(PathRole::Backup),
     };
-    PathPolicy { role, ..policy }
+    PathPolicy { role, primary: policy.primary && is_allowed, ..policy }
 }
 
 /// What holds for the paths of an interface that has used up its budget, whatever else is wanted of them.
@@ -252,10 +252,14 @@ fn is_routed_within(
     source: Option<IpAddr>,
 ) -> bool {
     let source = source.filter(|source| !source.is_unspecified());
-    let route = manypath_net::route_to(destination, source, None);
-    let Some(local) = route.ok().and_then(|route| route.source.or(source)) else {
+    let Ok(route) = manypath_net::route_to(destination, source, None) else { return false };
+    let Some(local) = route.source.or(source) else { return false };
+    // Packets may leave by another interface than the one that has their source address. Loopback has no number.
+    let leaves = [0, route.interface];
+    let mut open = core.locals.open.iter().map(|one| one.address);
+    if !open.any(|one| one.addr.ip() == local && leaves.contains(&one.interface)) {
         return false;
-    };
+    }
     let rules = limited_rules(core, limits);
     let own = rules.iter().filter(|rule| rule.local.is_none_or(|it| it == local));
     let mut fitting = own.filter(|rule| rule.remote.is_none_or(|it| it == destination));
@@ -317,6 +321,9 @@ mod tests {
             (0..5).map(|number| first(ip(number)).unwrap().policy.role.name()).collect()
         };
         let [on, kept, off] = ["normal", "backup", "disabled"];
+        let rule: manypath_rules::Rule = "remote enable path=eth0 path-down=any".parse().unwrap();
+        let own = policies.limited(&rules, &locals, rule.options.path_limits());
+        assert!(!own.iter().any(|rule| rule.policy.primary), "an uplink that is not named");
         assert_eq!(roles("never-metered=on"), [kept, off, on, off, off]);
         assert_eq!(roles("path=eth0"), [on, off, off, off, off]);
         assert_eq!(roles("path=eth0 path-down=any"), [on, kept, kept, kept, kept]);

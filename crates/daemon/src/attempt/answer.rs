@@ -1,7 +1,7 @@
 //! What becomes of an attempt over SCTP.
 
 use super::open::errno_of;
-use super::{AttemptId, ByRelay, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
+use super::{AttemptId, ByRelay, Client, Open, Sctp, Tcp, unspecified_like};
 use crate::association::FlowUse;
 use crate::attempt::Attempts;
 use crate::base::{Base, protection};
@@ -137,21 +137,21 @@ impl Attempts {
         let Some(attempt) = self.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
-        if sctp_only(&attempt.options) {
-            base.core.note_refused(attempt.open.destination, reason);
-            self.fail(base, id, errno_of(reason));
-        } else {
-            self.use_tcp(base, id);
-        }
+        self.use_tcp(base, id);
     }
 
-    /// Goes on by plain TCP, as soon as there is a route.
+    /// Goes on by plain TCP, as soon as there is a route, or fails if that is forbidden.
     pub(super) fn use_tcp(&mut self, base: &mut Base, id: AttemptId) {
         if self.waits_for_route(base, id) {
             return;
         }
+        let is_forbidden = self.is_tcp_forbidden(base, id);
         let Some(attempt) = self.all.get(&id) else { return };
         let Some(reason) = attempt.fallback else { return };
+        if is_forbidden {
+            base.core.note_refused(attempt.open.destination, reason);
+            return self.fail(base, id, errno_of(reason));
+        }
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         // Whoever asks for a name finds out its address then.
         let is_named = attempt.by_relay.as_ref().is_some_and(ByRelay::is_named);

@@ -144,8 +144,13 @@ impl Attempts {
     }
 
     pub(super) fn start_tcp(&mut self, base: &Base, id: AttemptId) {
+        let is_forbidden = self.is_tcp_forbidden(base, id);
         let Some(attempt) = self.all.get_mut(&id) else { return };
         if !matches!(attempt.tcp, Tcp::NotStarted) {
+            return;
+        }
+        if is_forbidden {
+            attempt.tcp = Tcp::Failed(libc::ENETUNREACH);
             return;
         }
         let token = Source::Far(id.0).token();

@@ -1,9 +1,10 @@
 //! A route that goes while a connect is under way: a TCP connect that has begun goes on without one, until it is
 //! back. Plain TCP that takes SCTP's place must not fail because it begins later.
 
-use super::{AttemptId, Open, Sctp, Tcp};
+use super::{Attempt, AttemptId, ByRelay, Open, Sctp, Tcp, sctp_only};
 use crate::attempt::Attempts;
 use crate::base::Base;
+use crate::path_policies::hold_to_uplinks;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};
 
@@ -17,7 +18,7 @@ impl Attempts {
     /// its absence itself.
     pub(super) fn waits_for_route(&self, base: &mut Base, id: AttemptId) -> bool {
         let Some(attempt) = self.all.get(&id) else { return false };
-        let begins = matches!(attempt.tcp, Tcp::NotStarted);
+        let begins = matches!(attempt.tcp, Tcp::NotStarted) && !sctp_only(&attempt.options);
         let may_wait = begins && attempt.routed_until.is_some_and(|until| base.core.now < until);
         if !may_wait || has_route(&attempt.open) {
             return false;
@@ -25,6 +26,19 @@ impl Attempts {
         base.core.count("waits_for_route");
         base.core.after(PAUSE, Timer::Route(id));
         true
+    }
+
+    /// Whether plain TCP is forbidden now. The kernel's route may be another one than when the connect began. A name
+    /// has none: its address is asked about again.
+    pub(super) fn is_tcp_forbidden(&mut self, base: &Base, id: AttemptId) -> bool {
+        let Some(Attempt { open, options, by_relay, .. }) = self.all.get_mut(&id) else {
+            return false;
+        };
+        if !by_relay.as_ref().is_some_and(ByRelay::is_named) {
+            let source = open.source.map(|source| source.ip());
+            hold_to_uplinks(&base.core, options, open.destination.ip(), source);
+        }
+        sctp_only(options)
     }
 
     pub(crate) fn on_route_timer(&mut self, base: &mut Base, id: AttemptId) {

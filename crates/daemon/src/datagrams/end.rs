@@ -6,13 +6,17 @@ use super::{DatagramId, Step, kernel_table};
 use crate::association::Setup;
 use crate::attempt::{Client, must_fail, unspecified_like};
 use crate::base::Base;
+use crate::core::Core;
 use crate::datagrams::Datagrams;
 use crate::log;
+use crate::path_policies::hold_to_uplinks;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::DatagramFlow;
+use manypath_rules::Options;
+use std::net::SocketAddr;
 use tracing::info;
 
 /// How often idle flows and sockets that are gone are looked for.
@@ -30,6 +34,7 @@ impl Datagrams {
         if let Some(attempt) = self.attempts.get(&id) {
             let (client, destination) = (attempt.client, attempt.destination);
             let (options, told) = (attempt.options, matches!(attempt.step, Step::Promised(_)));
+            let options = held_now(&base.core, options, destination, attempt.source);
             self.cancel(base, client);
             if !told || must_fail(&options, reason) {
                 return leave_datagrams(&mut base.core, client, destination, &options, reason);
@@ -43,7 +48,8 @@ impl Datagrams {
         }
         let Some(relay) = self.relays.get(&id) else { return };
         if let Side::Program { client, .. } = relay.side {
-            let (destination, options) = (relay.destination, relay.options);
+            let destination = relay.destination;
+            let options = held_now(&base.core, relay.options, destination, relay.source);
             if must_fail(&options, reason) {
                 refuse_datagrams(&mut base.core, client, destination, reason);
                 return self.drop_relay(base, id);
@@ -143,6 +149,18 @@ impl Datagrams {
             Side::Program { .. } | Side::Service | Side::Beyond(_) => {}
         }
     }
+}
+
+/// The options, which forbid plain UDP where the kernel would send it over an uplink that they exclude: its route may be
+/// another one than at the begin.
+fn held_now(
+    core: &Core,
+    mut options: Options,
+    destination: SocketAddr,
+    source: SocketAddr,
+) -> Options {
+    hold_to_uplinks(core, &mut options, destination.ip(), Some(source.ip()));
+    options
 }
 
 /// Nobody uses the flow any more. Returns who did.
