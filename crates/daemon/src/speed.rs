@@ -12,9 +12,8 @@
 use manypath_control::path::IdleReason;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use socket2::SockRef;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -94,8 +93,9 @@ pub struct PathView {
 pub struct Report {
     /// Bytes that it has taken, and how fast.
     pub taken: Measured,
-    /// Processor time that its stack has used meanwhile, and how long that was, in microseconds.
-    pub busy_us: u64,
+    /// Processor time that its stack has used meanwhile, in microseconds; none with several loops, of which each has a
+    /// processor.
+    pub busy_us: Option<u64>,
     /// Microseconds that the test took.
     pub time_us: u64,
     /// The paths of the association when the test began.
@@ -160,7 +160,7 @@ impl Meter {
 ///
 /// # Errors
 /// When the other side has gone, or takes nothing.
-pub fn send(stream: &mut TcpStream, time: Duration, mut tell: impl FnMut(u64)) -> io::Result<()> {
+pub fn send(stream: &mut impl Write, time: Duration, mut tell: impl FnMut(u64)) -> io::Result<()> {
     let (until, zeros, mut sent) = (Instant::now() + time, [0; PIECE], 0);
     while Instant::now() < until && sent < MAX_BYTES {
         sent += stream.write(&zeros)? as u64;
@@ -169,38 +169,70 @@ pub fn send(stream: &mut TcpStream, time: Duration, mut tell: impl FnMut(u64)) -
     Ok(())
 }
 
-/// A test that a peer has asked for, until it is over. The stack's own connection, from `client`, waits at `listener`.
-pub(crate) fn serve(listener: &TcpListener, client: SocketAddr, paths: Vec<PathView>) {
-    // Whoever breaks it off learns no more of it.
-    let _ = answer(listener, client, paths);
+/// A connection that ends at the latest at `until`, and as soon as the other side has been silent for [`PATIENCE`].
+struct Bounded {
+    stream: TcpStream,
+    until: Instant,
 }
 
-fn answer(listener: &TcpListener, client: SocketAddr, paths: Vec<PathView>) -> io::Result<()> {
-    SockRef::from(listener).set_read_timeout(Some(PATIENCE))?;
-    let (mut stream, from) = listener.accept()?;
-    if from != client {
-        return Err(io::ErrorKind::PermissionDenied.into());
+impl Bounded {
+    /// How long the other side may be silent now.
+    fn patience(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(Some(left.min(PATIENCE)))
+        }
     }
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.patience()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.patience()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// A test that a peer has asked for, until it is over: `stream` leads to the stack. `one_loop`: the other threads of the
+/// process have one processor for all that they do.
+pub(crate) fn serve(stream: TcpStream, one_loop: bool, paths: Vec<PathView>) {
+    // Whoever breaks it off learns no more of it.
+    let _ = answer(stream, one_loop, paths);
+}
+
+fn answer(stream: TcpStream, one_loop: bool, paths: Vec<PathView>) -> io::Result<()> {
+    let mut stream = Bounded { stream, until: Instant::now() + PATIENCE };
     let request = read_line(&mut stream)?.parse::<Request>();
     let (begun, busy) = (Instant::now(), others_busy());
+    stream.until = begun + MAX_TIME + PATIENCE;
     let taken = match request.map_err(|()| io::ErrorKind::InvalidInput)? {
         Request::Download(time) => send(&mut stream, time, |_| {}).map(|()| Measured::default())?,
         Request::Upload(time) => take(&mut stream, time)?,
         Request::Report => Measured::default(),
     };
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    let busy_us = micros(others_busy().saturating_sub(busy));
+    let busy_us = one_loop.then(|| micros(others_busy().saturating_sub(busy)));
     let report = Report { taken, busy_us, time_us: micros(begun.elapsed()), paths };
     writeln!(stream, "\n{}", serde_json::to_string(&report)?)?;
-    stream.shutdown(Shutdown::Write)?;
+    stream.stream.shutdown(Shutdown::Write)?;
     // An end with bytes that were not read would be a reset, which overtakes the report.
     let _ = stream.read(&mut [0; 1]);
     Ok(())
 }
 
-fn read_line(stream: &mut TcpStream) -> io::Result<String> {
+fn read_line(stream: &mut impl Read) -> io::Result<String> {
     let (mut line, mut byte) = (String::new(), [0]);
     loop {
         stream.read_exact(&mut byte)?;
@@ -213,16 +245,15 @@ fn read_line(stream: &mut TcpStream) -> io::Result<String> {
 }
 
 /// Takes bytes until they end. What is under way when the client's time is over may need as long again.
-fn take(stream: &mut TcpStream, time: Duration) -> io::Result<Measured> {
-    let mut meter = Meter::new(time);
-    let (until, mut buffer) = (Instant::now() + MAX_TIME + PATIENCE, vec![0; PIECE]);
+fn take(stream: &mut impl Read, time: Duration) -> io::Result<Measured> {
+    let (mut meter, mut buffer) = (Meter::new(time), vec![0; PIECE]);
     loop {
         match stream.read(&mut buffer)? {
             0 => return Ok(meter.measured()),
             bytes => meter.take(bytes),
         }
-        if Instant::now() > until || meter.bytes() > MAX_BYTES {
-            return Err(io::ErrorKind::TimedOut.into());
+        if meter.bytes() > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
     }
 }
@@ -260,10 +291,8 @@ mod tests {
 
     /// A client at loopback, and what it reads after it has said `words`.
     fn talk(words: &[u8]) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let own = client.local_addr().unwrap();
-        let server = std::thread::spawn(move || serve(&listener, own, Vec::new()));
+        let (mut client, stream) = manypath_net::loopback_pair().unwrap();
+        let server = std::thread::spawn(move || serve(stream, true, Vec::new()));
         client.write_all(words).unwrap();
         let _ = client.shutdown(Shutdown::Write);
         let mut said = Vec::new();
@@ -285,6 +314,21 @@ mod tests {
         assert!(serde_json::from_str::<Report>(report).unwrap().time_us >= 10_000);
         assert_eq!(talk(b"GET / HTTP/1.1\r\n"), "");
         assert_eq!(talk(&[b'A'; 1000]), "");
+    }
+
+    #[test]
+    fn a_client_that_says_its_request_slowly_is_let_go() {
+        let (mut client, stream) = manypath_net::loopback_pair().unwrap();
+        let slow = std::thread::spawn(move || {
+            while client.write_all(b"m").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let mut stream = Bounded { stream, until: Instant::now() + Duration::from_millis(200) };
+        let kind = read_line(&mut stream).unwrap_err().kind();
+        assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{kind}");
+        drop(stream);
+        slow.join().unwrap();
     }
 
     #[test]

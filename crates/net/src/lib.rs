@@ -46,6 +46,7 @@ mod kernel_tests;
 mod lent;
 mod limits;
 mod links;
+mod loopback;
 mod loops;
 mod moderation;
 #[cfg(test)]
@@ -86,6 +87,7 @@ pub use inherited::Inherited;
 pub use interfaces::{Interface, interfaces};
 pub use limits::{keep_freed_memory, memory, raise_descriptor_limit};
 pub use links::{Link, links};
+pub use loopback::loopback_pair;
 pub use loops::{Loops, Seat};
 pub use netlink::{NetworkWatch, News};
 pub use probe::{ProbeReport, Probes, ReportKind};

@@ -53,7 +53,8 @@ fn each_uplink_and_all_together_are_measured_for_an_authorized_host() {
         for way in ["download", "upload"] {
             let part = rate(row, way) / most;
             assert!((0.4..1.1).contains(&part), "{name} {way}: {part}: {row:#}");
-            let limits = ["path-rate", "loss", "window", "sender", "processor", "peer-processor"];
+            // On a busy machine the test's own threads may come late.
+            let limits = ["path-rate", "loss", "sender"];
             assert!(limits.contains(&row[way]["limit"].as_str().unwrap()), "{row:#}");
         }
         assert!(row["round_trip_ms"].as_f64().unwrap() > 15.0, "{row:#}");

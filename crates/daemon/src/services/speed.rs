@@ -12,13 +12,12 @@ use crate::status::idle_reason;
 use manypath_engine::AssociationId;
 use manypath_flow::Refusal;
 use manypath_rules::{Options, Protocol, Query};
-use socket2::SockRef;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
-/// Tests of all peers at a time, each with a thread.
+/// Tests of all peers of an engine loop at a time, each with a thread.
 const MAX_TESTS: usize = 8;
 /// Of one peer: one, a question about it, and one that is just ending.
 const MAX_OF_PEER: usize = 3;
@@ -63,7 +62,7 @@ impl Services {
         let Some(room) = self.speed.enter(PeerId::of(base, id)) else {
             return base.refuse(id, flow, Refusal::Busy, "speed_tests_too_many");
         };
-        match begin(room, views(base, id)) {
+        match begin(room, base.core.config.loops() == 1, views(base, id)) {
             Ok((fd, at)) => {
                 base.core.count("speed_tests");
                 let dial = DialId(base.core.next_id());
@@ -112,23 +111,22 @@ fn views(base: &Base, id: AssociationId) -> Vec<PathView> {
 }
 
 /// Begins the thread; returns the stack's end of a connection to it.
-fn begin(room: Arc<()>, paths: Vec<PathView>) -> io::Result<(OwnedFd, SocketAddr)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let at = listener.local_addr()?;
-    let fd = dial::connect(None, at, false)?;
-    let own = SockRef::from(&fd).local_addr()?.as_socket();
-    let own = own.ok_or(io::ErrorKind::AddrNotAvailable)?;
+fn begin(room: Arc<()>, one_loop: bool, paths: Vec<PathView>) -> io::Result<(OwnedFd, SocketAddr)> {
+    let (near, far) = manypath_net::loopback_pair()?;
+    let at = far.local_addr()?;
+    near.set_nonblocking(true)?;
     let thread = std::thread::Builder::new().name("speed".to_owned());
     thread.spawn(move || {
-        speed::serve(&listener, own, paths);
+        speed::serve(far, one_loop, paths);
         drop(room);
     })?;
-    Ok((fd, at))
+    Ok((near.into(), at))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn one_peer_leaves_room_for_others_and_all_are_bounded() {

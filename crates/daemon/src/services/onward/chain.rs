@@ -11,7 +11,7 @@ use crate::token::Source;
 use manypath_control::Reply;
 use manypath_flow::{HostName, Refusal};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 
 const fn client(id: DialId) -> Client {
     Client { control: Control::Onward, id: id.0 }
@@ -81,7 +81,7 @@ fn on_unchained(stack: &mut Stack, id: DialId) {
 }
 
 fn on_chained(stack: &mut Stack, id: DialId) {
-    let joined = loopback_pair().and_then(|(near, far)| {
+    let joined = manypath_net::loopback_pair().and_then(|(near, far)| {
         let token = Source::Relay(id.0).token();
         Ok((Socket::new(near.into(), &stack.base.core.registry, token)?, far))
     });
@@ -103,18 +103,4 @@ fn on_chained(stack: &mut Stack, id: DialId) {
     let relay = RelayId(id.0);
     stack.relays.start(&mut stack.base, relay, Relay::new(association, flow, socket));
     stack.relays.begin_connection(&stack.base, relay, ends, Carrier::Sctp(association));
-}
-
-/// Two ends of a connection on this host; nobody else's.
-fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let near = TcpStream::connect(listener.local_addr()?)?;
-    let own = near.local_addr()?;
-    // Others may connect to the port before us.
-    loop {
-        let (far, peer) = listener.accept()?;
-        if peer == own {
-            return Ok((near, far));
-        }
-    }
 }

@@ -44,8 +44,8 @@ impl Limit {
 pub(super) struct Facts {
     /// The part of the time for which the stack of this host has worked.
     pub(super) busy: f64,
-    /// The same of the peer's.
-    pub(super) peer_busy: f64,
+    /// The same of the peer's, where that has one loop.
+    pub(super) peer_busy: Option<f64>,
     /// The part of the sender's packets that were sent again.
     pub(super) lost: Option<f64>,
     /// Why paths of the sender were idle whenever one looked.
@@ -61,7 +61,7 @@ impl Facts {
         };
         match () {
             () if self.busy >= BUSY => Limit::Processor,
-            () if self.peer_busy >= BUSY => Limit::PeerProcessor,
+            () if self.peer_busy.is_some_and(|busy| busy >= BUSY) => Limit::PeerProcessor,
             () if self.lost.is_some_and(|lost| lost >= LOSSY) => Limit::Loss,
             () if more_than_half(&[R::ReceiveWindow, R::BufferShare]) => Limit::Window,
             () if more_than_half(&[R::NoData]) => Limit::Sender,
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(idle(&[R::NoData, R::NoData, R::Burst]).limit(), Limit::Sender);
         let lossy = Facts { lost: Some(0.03), ..window };
         assert_eq!(lossy.limit(), Limit::Loss);
-        assert_eq!(Facts { peer_busy: 0.9, ..lossy.clone() }.limit(), Limit::PeerProcessor);
+        assert_eq!(Facts { peer_busy: Some(0.9), ..lossy.clone() }.limit(), Limit::PeerProcessor);
         assert_eq!(Facts { busy: 0.99, ..lossy }.limit(), Limit::Processor);
     }
 }

@@ -13,7 +13,7 @@ use client::{Look, Session};
 use limit::{Facts, Limit};
 use manypath_control::status::PathStatus;
 use manypath_daemon::speed::{self, PathView, Report};
-use manypath_net::Interface;
+use manypath_rules::Network;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -43,7 +43,7 @@ struct SpeedReport {
 #[derive(Debug, Default, Serialize)]
 struct Row {
     name: String,
-    /// The shortest of its paths.
+    /// The shortest that was seen on its paths.
     round_trip_ms: Option<f64>,
     download: Option<Way>,
     upload: Option<Way>,
@@ -58,9 +58,10 @@ struct Way {
     bytes: u64,
     /// Of the packets that were sent.
     lost_percent: Option<f64>,
-    /// The part of the time for which the stack of this host has worked, and that of the peer.
+    /// The part of the time for which the stack of this host has worked, and that of the peer; none of a peer with several
+    /// loops.
     busy_percent: f64,
-    peer_busy_percent: f64,
+    peer_busy_percent: Option<f64>,
     limit: Limit,
 }
 
@@ -130,11 +131,12 @@ fn ways(peer: &[IpAddr]) -> Result<Vec<(String, IpAddr)>, Failure> {
     scopes::look(peer, &mut all)?;
     for uplink in all.into_iter().filter(|uplink| uplink.link == LinkState::Up) {
         let one = uplink.interface;
+        let network = Network::around(one.addr, one.prefix_len);
         let leads = |to: &IpAddr| {
             one.addr.is_ipv4() == to.is_ipv4()
                 && manypath_net::route_to(*to, Some(one.addr), Some(one.index)).is_ok()
         };
-        let nearest = peer.iter().filter(|to| leads(to)).max_by_key(|to| is_beside(&one, **to));
+        let nearest = peer.iter().filter(|to| leads(to)).min_by_key(|to| !network.contains(**to));
         if let Some(to) = nearest.filter(|_| found.iter().all(|(name, _)| *name != one.name)) {
             found.push((one.name, *to));
         }
@@ -144,17 +146,6 @@ fn ways(peer: &[IpAddr]) -> Result<Vec<(String, IpAddr)>, Failure> {
             .hint(format!("`manypath doctor {first}` says why"))),
         _ => Ok(found),
     }
-}
-
-/// Whether `to` is in the network of an interface.
-fn is_beside(one: &Interface, to: IpAddr) -> bool {
-    let bits = |addr: IpAddr| match addr {
-        IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, true),
-        IpAddr::V6(v6) => (v6.to_bits(), false),
-    };
-    let ((own, own_v4), (to, to_v4)) = (bits(one.addr), bits(to));
-    let common = (own ^ to).leading_zeros();
-    own_v4 == to_v4 && common >= u32::from(one.prefix_len)
 }
 
 struct Measuring<'a> {
@@ -184,12 +175,11 @@ impl Measuring<'_> {
         encrypted: &mut bool,
     ) -> Result<(), String> {
         for direction in [Direction::Download, Direction::Upload] {
-            let (way, look) = self.way(session, &row.name, direction)?;
-            if let Some(look) = look {
-                let srtts = look.paths.iter().filter_map(|path| path.srtt_us);
-                row.round_trip_ms = srtts.min().map(|us| us as f64 / 1000.0);
-                *encrypted = look.encrypted;
-            }
+            let (way, looks) = self.way(session, &row.name, direction)?;
+            let paths = looks.iter().flat_map(|look| &look.paths);
+            let seen = paths.filter_map(|path| path.srtt_us).map(|us| us as f64 / 1000.0);
+            row.round_trip_ms = seen.chain(row.round_trip_ms).reduce(f64::min);
+            *encrypted = looks.last().map_or(*encrypted, |look| look.encrypted);
             match direction {
                 Direction::Download => row.download = Some(way),
                 Direction::Upload => row.upload = Some(way),
@@ -203,7 +193,7 @@ impl Measuring<'_> {
         session: &mut Session,
         name: &str,
         direction: Direction,
-    ) -> Result<(Way, Option<Look>), String> {
+    ) -> Result<(Way, Vec<Look>), String> {
         let time = Duration::from_secs(self.args.seconds);
         let request = match direction {
             Direction::Download => speed::Request::Download(time),
@@ -234,10 +224,10 @@ impl Measuring<'_> {
             bytes: measured.bytes,
             lost_percent: facts.lost.map(percent),
             busy_percent: percent(facts.busy),
-            peer_busy_percent: percent(facts.peer_busy),
+            peer_busy_percent: facts.peer_busy.map(percent),
             limit: facts.limit(),
         };
-        Ok((way, said.looks.pop().map(|(_, look)| look)))
+        Ok((way, said.looks.into_iter().map(|(_, look)| look).collect()))
     }
 
     fn show(&self, name: &str, direction: Direction, bytes: u64, since: Duration) {
@@ -285,7 +275,7 @@ impl Said {
             }
             _ => 0.0,
         };
-        let peer_busy = report.busy_us as f64 / report.time_us.max(1) as f64;
+        let peer_busy = report.busy_us.map(|us| us as f64 / report.time_us.max(1) as f64);
         let (lost, idle) = match direction {
             Direction::Download => {
                 let last = self.peers.last().map(|peer| &peer.paths[..]);
@@ -310,19 +300,35 @@ impl Said {
 /// Packets that were sent, and how many chunks were sent again.
 type Sent = (u64, u64);
 
+/// The numbers may be a peer's, who may say anything.
+const fn plus((sent, again): Sent, more: Sent) -> Sent {
+    (sent.saturating_add(more.0), again.saturating_add(more.1))
+}
+
 fn sum_of_views(paths: &[PathView]) -> Sent {
-    paths
-        .iter()
-        .fold((0, 0), |(sent, again), path| (sent + path.packets_sent, again + path.retransmits))
+    paths.iter().fold((0, 0), |sum, path| plus(sum, (path.packets_sent, path.retransmits)))
 }
 
 fn sum_of_paths(paths: &[PathStatus]) -> Sent {
-    paths.iter().fold((0, 0), |(sent, again), path| {
-        (sent + path.packets_sent, again + path.fast_retransmits + path.timeouts)
+    paths.iter().fold((0, 0), |sum, path| {
+        plus(sum, (path.packets_sent, path.fast_retransmits + path.timeouts))
     })
 }
 
 fn lost(before: Sent, after: Sent) -> Option<f64> {
     let (sent, again) = (after.0.checked_sub(before.0)?, after.1.checked_sub(before.1)?);
     (sent > 0).then(|| again as f64 / sent as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_exaggerates_ends_nothing() {
+        let (remote, most) = (IpAddr::from([192, 0, 2, 1]), u64::MAX);
+        let view = || PathView { remote, packets_sent: most, retransmits: most, idle: None };
+        assert_eq!(sum_of_views(&[view(), view()]), (most, most));
+        assert_eq!(lost((0, 0), (most, most)), Some(1.0));
+    }
 }

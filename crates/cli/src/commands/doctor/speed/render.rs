@@ -82,8 +82,11 @@ fn limit(way: &Way) -> String {
 fn shares(report: &SpeedReport) -> Vec<(&'static str, u64)> {
     let Some(together) = &report.together else { return Vec::new() };
     let of = |pick: fn(&Row) -> &Option<Way>| {
-        let sum: Option<u64> =
-            report.uplinks.iter().map(|row| pick(row).as_ref().map(|way| way.bits_per_s)).sum();
+        // Rates of uploads are the peer's word.
+        let sum = report
+            .uplinks
+            .iter()
+            .try_fold(0_u64, |sum, row| Some(sum.saturating_add(pick(row).as_ref()?.bits_per_s)));
         let all = pick(together).as_ref()?.bits_per_s;
         sum.filter(|sum| *sum > 0).map(|sum| (all as f64 * 100.0 / sum as f64).round() as u64)
     };
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     fn way(bits_per_s: u64, limit: Limit) -> Option<Way> {
-        let (lost_percent, busy_percent, peer_busy_percent) = (Some(3.2), 10.0, 20.0);
+        let (lost_percent, busy_percent, peer_busy_percent) = (Some(3.2), 10.0, Some(20.0));
         Some(Way { bits_per_s, bytes: 1, lost_percent, busy_percent, peer_busy_percent, limit })
     }
 
