@@ -117,7 +117,7 @@ fn connections_wait_for_their_uplink_or_use_any_as_the_rule_says() {
         let download = begin(&site, &url(&site, 1));
         wait_for_bytes(&site, 1, MUCH);
         let said = path(&site, 0);
-        assert_eq!(said["idle_reason"], "rule", "{rule}: {said}");
+        assert_eq!(said["idle_reason"], "excluded", "{rule}: {said}");
         let status = site.command(Host::Left, MANYPATH);
         let status = finish(with(status, &["status"])).stdout;
         assert!(status.contains("uplinks by rule: path=pathB path-down="), "{status}");
@@ -151,11 +151,11 @@ fn a_connection_that_is_never_metered_follows_what_uplinks_cost() {
     wait_for_bytes(&site, 0, MUCH);
     let second = carried(&site, 1);
     assert!(second < LITTLE, "{second} bytes over a metered uplink");
-    wait_for("the reason", || path(&site, 1)["idle_reason"] == "rule");
+    wait_for("the reason", || path(&site, 1)["idle_reason"] == "excluded");
     // Whichever is metered is left, even if no other one is there.
     let done = path_command(&site, &["add", "dev", "pathA", "metered", "100mbit"]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    wait_for("both to rest", || path(&site, 0)["idle_reason"] == "rule");
+    wait_for("both to rest", || path(&site, 0)["idle_reason"] == "excluded");
     std::thread::sleep(std::time::Duration::from_millis(500));
     let rested = [carried(&site, 0), carried(&site, 1)];
     std::thread::sleep(std::time::Duration::from_secs(2));

@@ -64,7 +64,7 @@ pub enum IdleReason {
     /// The user of one end has disabled it.
     Disabled,
     /// A rule keeps the connections of the association off it.
-    Rule,
+    Excluded,
     /// The interface of its local address has no link.
     NoLink,
 }
@@ -91,7 +91,9 @@ impl IdleReason {
             Self::Metered => "metered, and the allowance is used up",
             Self::Budget => "budget of its interface used up",
             Self::Disabled => "disabled",
-            Self::Rule => "a rule keeps these connections off its interface (path, never-metered)",
+            Self::Excluded => {
+                "a rule keeps these connections off its interface (path, never-metered)"
+            }
             Self::NoLink => "its interface has no link",
         }
         .to_owned()

@@ -30,6 +30,7 @@ const LATER_WORDS: &[(u32, &str, &str)] = &[
     (12, "relay-circle", "refused"),
     (12, "shared-bottleneck", "congestion-window"),
     (12, "budget", "metered"),
+    (12, "excluded", "disabled"),
 ];
 
 /// Whether the other side can be spoken to in its own version.
@@ -78,6 +79,7 @@ fn earlier(version: u32, word: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::IdleReason;
     use crate::status::FallbackReason;
     use std::collections::BTreeMap;
 
@@ -91,5 +93,7 @@ mod tests {
         let told = |version| written_for(version, &counted).unwrap();
         assert_eq!(told(OLDEST), serde_json::json!({"refused": 5, "silent": 1}));
         assert_eq!(told(VERSION)["unproven-port"], 3);
+        let told = |version| written_for(version, &IdleReason::Excluded).unwrap();
+        assert_eq!((told(OLDEST), told(VERSION)), ("disabled".into(), "excluded".into()));
     }
 }

@@ -189,7 +189,7 @@ fn path_status(core: &Core, id: AssociationId, path: &engine::PathStatus) -> Pat
         let restrained = matches!(reason, IdleReason::Metered | IdleReason::Disabled);
         let kept = matches!(reason, IdleReason::Disabled | IdleReason::Backup);
         match () {
-            () if kept && is_kept_off(core, id, path) => control::IdleReason::Rule,
+            () if kept && is_kept_off(core, id, path) => control::IdleReason::Excluded,
             () if used_up && restrained => control::IdleReason::Budget,
             () => idle_reason(reason),
         }
