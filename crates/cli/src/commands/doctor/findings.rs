@@ -242,6 +242,8 @@ pub(super) struct Exclusion {
     pub(super) place: String,
     /// Which uplinks it lets them use, in its words.
     pub(super) words: String,
+    /// Whether they never use others. Otherwise others are backups.
+    pub(super) strict: bool,
 }
 
 /// What a running stack says of a path.

@@ -42,7 +42,11 @@ fn policy(path: &PathFinding) -> Option<Cause> {
 
 fn exclusion(path: &PathFinding) -> Option<Cause> {
     let rule = path.wanted.excluded_by.as_ref()?;
-    let text = format!("a rule keeps these connections off the path: {}", rule.words);
+    let how = match rule.strict {
+        true => "keeps these connections off the path",
+        false => "makes the path a backup for these connections",
+    };
+    let text = format!("a rule {how}: {}", rule.words);
     let command = format!("manypath rules delete {}", rule.place);
     Some(Cause::new("path-excluded", Weight::Note, text).mend(command))
 }

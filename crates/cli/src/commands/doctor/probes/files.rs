@@ -98,37 +98,45 @@ fn path_limits(table: &Table, findings: &Findings) -> Option<(PathLimits, Place)
     Some((options.path_limits(), place)).filter(|(limits, _)| !limits.is_none())
 }
 
-/// The rule, if it keeps connections off a path. Bytes count where a policy or a budget says so.
+/// The rule, if it keeps connections off a path. A budget counts whatever else is wanted.
 fn exclusion(
     (limits, place): (PathLimits, Place),
     entries: &[PathEntry],
     path: &PathFinding,
 ) -> Option<Exclusion> {
-    let counts = |entry: &PathEntry| {
-        let selector = &entry.selector;
-        let fits = selector.fits_local(path.local, &path.interface);
-        let is_meant = fits && selector.fits_peer(path.remote.ip());
-        is_meant && (entry.wish.metered.is_some() || entry.wish.budget.is_some())
+    let is_budget = |entry: &PathEntry| {
+        entry.wish.budget.is_some() && entry.selector.device.as_ref() == Some(&path.interface)
     };
-    let is_metered = entries.iter().any(counts);
+    let is_metered = entries.iter().any(is_budget)
+        || entry(entries, path).is_some_and(|entry| entry.wish.metered.is_some());
+    if limits.allow(&path.interface, path.local, is_metered) {
+        return None;
+    }
     let place = format!("{} {} {}", place.chain, place.policy, place.number);
-    let words = limits.to_string();
-    (!limits.allow(&path.interface, path.local, is_metered)).then_some(Exclusion { place, words })
+    Some(Exclusion { place, words: limits.to_string(), strict: limits.is_strict() })
 }
 
-/// What is wanted of a path: lines about single peers hold before others, then the first that fits.
 fn wish(entries: &[PathEntry], path: &PathFinding) -> Option<Wish> {
-    let fits = |entry: &&PathEntry| {
-        let selector = &entry.selector;
-        selector.fits_local(path.local, &path.interface) && selector.fits_peer(path.remote.ip())
-    };
-    let single = entries.iter().filter(|entry| entry.selector.peer.is_some()).find(fits);
-    let entry = single.or_else(|| entries.iter().find(fits))?;
+    let entry = entry(entries, path)?;
     Some(Wish {
         role: entry.wish.role.name().to_owned(),
         words: entry.wish.to_string(),
         selector: entry.selector.to_string(),
     })
+}
+
+/// The line that says what is wanted of a path now: those about single peers hold before others, then the first that
+/// fits.
+fn entry<'a>(entries: &'a [PathEntry], path: &PathFinding) -> Option<&'a PathEntry> {
+    let minute = manypath_net::local_time().minute;
+    let fits = |entry: &&PathEntry| {
+        let selector = &entry.selector;
+        entry.wish.hours.is_none_or(|hours| hours.contain(minute))
+            && selector.fits_local(path.local, &path.interface)
+            && selector.fits_peer(path.remote.ip())
+    };
+    let single = entries.iter().filter(|entry| entry.selector.peer.is_some()).find(fits);
+    single.or_else(|| entries.iter().find(fits))
 }
 
 fn fault(kind: &'static str, error: FileError) -> FileFault {
