@@ -24,7 +24,7 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     config.process.shared = args.shared.clone();
     configure(&mut config, &args.stack, Level::Warn)?;
     if args.no_memory {
-        (config.peer_memory, config.budgets) = (None, None);
+        config.peer_memory = None;
     }
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.process.runtime_dir = manypath_control::runtime::directory().ok();
@@ -139,14 +139,22 @@ pub(crate) fn configure(
     Ok(())
 }
 
-/// Where the environment says that the HTTP proxy is, as HOST:PORT.
+/// Where the environment says that the HTTP proxy is.
 fn proxy() -> Option<String> {
-    let named =
-        ["HTTPS_PROXY", "https_proxy"].into_iter().find_map(|name| std::env::var(name).ok())?;
-    let place = named.split_once("://").map_or(&*named, |(_, place)| place);
-    let place = place.trim_end_matches('/');
+    let mut named =
+        ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(|it| std::env::var(it).ok());
+    named.find(|named| !named.is_empty()).map(|named| proxy_place(&named))
+}
+
+/// The proxy as HOST:PORT. One of another kind stays as it is named, for the log.
+fn proxy_place(named: &str) -> String {
+    let place = named.strip_prefix("http://").unwrap_or(named);
+    if place.contains("://") {
+        return place.to_owned();
+    }
+    let place = place.split('/').next().unwrap_or_default();
     let port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    Some(if port { place.to_owned() } else { format!("{place}:80") })
+    if port { place.to_owned() } else { format!("{place}:80") }
 }
 
 /// Runs a stack to its end, with an engine loop for each of the configurations. `port` is the option that gives it another UDP
@@ -219,5 +227,23 @@ pub(crate) fn cannot_log(to: &LogTo, error: &std::io::Error) -> Failure {
         LogTo::Journal => Failure::usage(format!("--log journal: {error}"))
             .hint("without systemd-journald: --log FILE, or --log stderr"),
         LogTo::Stderr | LogTo::File(_) => Failure::usage(format!("--log: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_where_its_address_says() {
+        for (named, place) in [
+            ("http://proxy.example:3128/", "proxy.example:3128"),
+            ("http://proxy.example:3128/path/more", "proxy.example:3128"),
+            ("proxy.example:3128", "proxy.example:3128"),
+            ("http://proxy.example", "proxy.example:80"),
+            ("https://proxy.example:443", "https://proxy.example:443"),
+        ] {
+            assert_eq!(proxy_place(named), place);
+        }
     }
 }

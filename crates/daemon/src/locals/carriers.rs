@@ -46,6 +46,9 @@ fn proxy(core: &Core) -> Option<SocketAddr> {
         return None;
     }
     let found = match &core.config.carrying.proxy {
+        Some(named) if named.contains("://") => {
+            Err(io::Error::other("only proxies at http:// are spoken to"))
+        }
         Some(named) => named.to_socket_addrs().map(|mut all| all.next()),
         None => Ok(None),
     };
