@@ -81,7 +81,7 @@ impl Attempts {
     }
 
     /// Lets the kernel leave the next connects to the same service alone. Nothing is said where only
-    /// SCTP may be used: such a peer is asked again each time.
+    /// SCTP may be used, or plain TCP over some uplinks alone: such a peer is asked again each time.
     pub(super) fn tell_plain(
         &self,
         base: &mut Base,
@@ -92,7 +92,7 @@ impl Attempts {
         let redirected = base.core.control.is_redirector(client.control);
         let relayed = self.relays.of(&base.core, open.destination, options).is_some();
         let wanted = redirected && open.waiting && base.core.config.carrying.peer_cache;
-        let wanted = wanted && !sctp_only(options) && !relayed;
+        let wanted = wanted && !options.may_need_sctp() && !relayed;
         let near = super::aside::may_step_aside(&base.core, options);
         let acceptor = base.core.acceptor_for(open.destination, options);
         let left = self.peers.plain_for(base.core.now, open.destination, acceptor, near);

@@ -2,16 +2,16 @@
 //! nobody has announced yet, peers that come only when their names are known.
 
 use crate::common::peer::{Answer, Peer};
-use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, exchange, service};
+use crate::common::{Host, LIMIT, Launcher, Network, Table, counter, echo, exchange, service};
 use manypath_control::{Listener, Reply, Request, Transport, Way};
-use manypath_daemon::DEFAULT_UDP_PORT;
+use manypath_daemon::{DEFAULT_UDP_PORT, Locals, StackConfig};
 use manypath_engine::{AssociationId, Config};
 use manypath_flow::{ADAPTATION, Refusal};
 use manypath_net::UdpPort;
 use socket2::{Domain, Socket, Type};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -355,4 +355,25 @@ fn a_connect_that_waits_is_relayed_where_there_is_no_sctp_and_the_next_is_left_t
     redirector.send(&Request::ForgetPeers { addr: None, port: None });
     assert_eq!(redirector.receive(), Reply::Changed);
     assert!(matches!(redirector.receive(), Reply::Forgotten { count: 1 }));
+}
+
+/// The kernel would refuse the next one: only the stack knows the uplink that plain TCP would take.
+#[test]
+fn where_the_uplink_of_plain_tcp_matters_the_stack_is_asked_each_time() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let table = Table::new(network, "remote enable never-metered=on\n");
+    // The source address of the route to all addresses of loopback.
+    let locals = Locals::List(vec![Ipv4Addr::LOCALHOST.into()]);
+    let config = StackConfig { locals, rules: table.file(), ..network.client_config() };
+    // A peer that refuses is remembered.
+    let _server = Host::start(network.server_config(&[]));
+    let (_client, mut redirector) = Host::with_redirector(config);
+    for _ in 0..2 {
+        let id = redirector.open_waiting(destination);
+        assert_eq!(redirector.receive(), Reply::Pending { id });
+        assert_eq!(accepted(&redirector, id), Transport::TcpRelay);
+        assert_eq!(exchange(redirector.attach(id), vec![7; 70]), vec![7; 70]);
+        assert_eq!(redirector.receive(), Reply::Closed { id });
+    }
 }
