@@ -23,8 +23,8 @@ use manypath_wire::packet::{CommonHeader, Packet};
 /// Records that are left for the end of an association when its key is nearly used up.
 const LAST_RECORDS: u64 = 4096;
 
-/// Timeouts of a path after which its records have checksums for good.
-const MAX_CHECKSUM_DOUBTS: u64 = 3;
+/// Unanswered packets of a path, each the first of a silence, after which its records have checksums for good.
+const MAX_CHECKSUM_DOUBTS: u32 = 3;
 
 /// What an association needs to protect packets.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl Security {
     /// Whether a record of `len` bytes leaves without a checksum over `path`: those of the server where the last one came
     /// without. The first data after a pause, and what is sent without having heard anything, has a checksum: a host that
     /// does not know the association any more answers with an ABORT, but only to what has a right one.
-    /// Nothing on the way looks into UDP for it; should something do so all the same, timeouts tell the client, and
+    /// Nothing on the way looks into UDP for it; should something do so all the same, silence tells the client, and
     /// its checksums the server ("MUST NOT result in a path failure for more than two retransmission timeouts", RFC
     /// 9653 section 3).
     fn omits_checksum(&self, path: &Path, len: usize) -> bool {
@@ -213,7 +213,7 @@ impl Security {
             Some(KeyRole::Server) => protection.without_checksum.contains(path.id()),
             None => false,
         };
-        let answered = path.errors() == 0 && path.stats().timeouts < MAX_CHECKSUM_DOUBTS;
+        let answered = path.errors() == 0 && path.heartbeat().silences() < MAX_CHECKSUM_DOUBTS;
         let is_expected = match path.in_flight() {
             0 => protection.heard,
             bytes => bytes > len,

@@ -78,6 +78,9 @@ impl Path {
     pub(crate) fn on_error(&mut self, config: &Config) -> PathState {
         // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
         if self.state != PathState::Inactive {
+            if self.error_count == 0 {
+                self.heartbeat.count_silence();
+            }
             self.error_count += 1;
         }
         after_error(self.state, self.error_count, self.supervision(config))

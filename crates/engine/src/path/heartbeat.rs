@@ -38,6 +38,8 @@ pub(crate) struct Heartbeat {
     next: Option<Instant>,
     wanted: bool,
     unanswered: Option<Unanswered>,
+    /// How often something was not answered in time on a path without errors, be it a HEARTBEAT or DATA.
+    silences: u32,
     sent: [Option<Sent>; REMEMBERED],
     /// A HEARTBEAT was answered: the address is the peer's.
     answered: bool,
@@ -155,6 +157,16 @@ impl Heartbeat {
     /// Whether one was withheld and not sent since.
     pub(crate) fn is_withheld(&self) -> bool {
         self.withheld
+    }
+
+    /// Something was not answered in time, and the path had no errors before.
+    pub(super) const fn count_silence(&mut self) {
+        self.silences = self.silences.saturating_add(1);
+    }
+
+    /// How often that has happened.
+    pub(crate) const fn silences(&self) -> u32 {
+        self.silences
     }
 
     /// Whether a HEARTBEAT waits to be sent.

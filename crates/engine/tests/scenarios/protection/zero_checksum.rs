@@ -4,7 +4,7 @@ use super::{Protected, is_record, loose, offering, parsed};
 use crate::craft::{checksummed, packet};
 use crate::pair::{Pair, Side, address, millis};
 use manypath_aead::CipherSuite;
-use manypath_engine::{Config, LocalAddress, PathAddr};
+use manypath_engine::{Config, Duration, Event, LocalAddress, PathAddr, PathState};
 use manypath_wire::chunk::{Chunk, Shutdown};
 use manypath_wire::{Packet, Tsn};
 
@@ -159,7 +159,7 @@ fn where_something_on_the_way_drops_them_they_get_one_and_no_path_fails() {
     transfer(&mut it, 20);
     let status = it.pair.a.endpoint.status(it.pair.now, it.a).unwrap();
     for path in &status.paths {
-        assert_eq!(path.state, manypath_engine::PathState::Active);
+        assert_eq!(path.state, PathState::Active);
         assert!(path.timeouts <= 4, "{}", path.timeouts);
     }
     it.pair.recorded.clear();
@@ -167,4 +167,20 @@ fn where_something_on_the_way_drops_them_they_get_one_and_no_path_fails() {
     it.pair.drive(millis(500));
     assert_eq!(it.pair.z.received.len(), 21, "without a loss");
     assert!(sent(&it, Side::A).all(|bytes| Packet::parse(bytes).is_ok()));
+}
+
+#[test]
+fn where_something_on_the_way_drops_them_an_idle_path_does_not_fail_again_and_again() {
+    let mut it = Protected::new(2);
+    it.pair.mangle = Some(|bytes| {
+        if omits(bytes) {
+            bytes[8] = 1;
+        }
+    });
+    it.pair.drive(Duration::from_secs(900));
+    for path in it.pair.a.endpoint.status(it.pair.now, it.a).unwrap().paths {
+        assert_eq!(path.state, PathState::Active);
+        let fails = |event: &&&Event| matches!(event, Event::PathChanged { path: id, state } if *id == path.id && *state != PathState::Active);
+        assert!(it.pair.a.heard().iter().filter(fails).count() <= 3, "{:#?}", it.pair.a.heard());
+    }
 }
