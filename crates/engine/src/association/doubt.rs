@@ -17,7 +17,7 @@ use manypath_wire::packet::Packet;
 /// How often the peer is asked, each time over all paths.
 const QUESTIONS: u32 = 3;
 
-/// The peer was asked.
+/// The peer was asked `asked` times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubt {
     asked: u32,
@@ -36,7 +36,7 @@ pub(crate) fn begin(association: &mut Association, cx: &mut Context<'_>) {
     if association.state.sends_heartbeats() && association.security.doubt().is_none() {
         cx.counters.doubted_peers += 1;
         cx.emit(association.id, Event::PeerDoubted);
-        ask(association, cx, 1);
+        ask(association, cx, 0);
     }
 }
 
@@ -47,23 +47,29 @@ pub(crate) fn on_cookie(association: &mut Association, cx: &mut Context<'_>, coo
     }
 }
 
-/// Asks again when nothing has come for an RTO as measured, or ends the association.
+/// Asks again when nothing has come in time, or ends the association.
 pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>) {
     match association.security.doubt().filter(|doubt| doubt.until <= cx.now) {
-        Some(doubt) if doubt.asked < QUESTIONS => ask(association, cx, doubt.asked + 1),
+        Some(doubt) if doubt.asked < QUESTIONS => ask(association, cx, doubt.asked),
         Some(_) => association.give_up(cx, CloseReason::PeerAborted(None)),
         None => {}
     }
 }
 
+/// Asks the peer, which has not answered `asked` questions, and waits twice as long as for the one before.
 fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
-    // No HEARTBEAT leaves sooner after another one: each question has to be a packet.
-    let mut rto = LEAST_PAUSE;
+    let (mut rto, mut is_asked) = (None, false);
     let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
     for path in association.paths.iter_mut().filter(usable) {
         path.heartbeat_mut().probe_again(cx.now);
+        is_asked |= path.heartbeat().is_wanted();
         // The time that a host took to restart has doubled the RTO again and again.
-        rto = rto.max(path.rtt().first_rto().unwrap_or(path.rtt().rto()));
+        rto = rto.max(Some(path.rtt().first_rto().unwrap_or(cx.config.rto_initial)));
     }
-    association.security.set_doubt(Doubt { asked, until: cx.now + rto });
+    // Whoever was not asked has not been silent.
+    let asked = asked + u32::from(is_asked);
+    // No HEARTBEAT leaves sooner after another one.
+    let pause = rto.unwrap_or(cx.config.rto_initial).max(LEAST_PAUSE);
+    let until = cx.now + pause * (1 << asked.saturating_sub(1));
+    association.security.set_doubt(Doubt { asked, until });
 }

@@ -2,8 +2,8 @@
 
 use super::Protected;
 use crate::craft::{cookie_echo, init, packet};
-use crate::pair::{Side, config, endpoint, millis};
-use manypath_engine::{CloseReason, Duration, Event};
+use crate::pair::{Side, address, config, endpoint, millis};
+use manypath_engine::{CloseReason, Duration, Event, LocalAddress};
 use manypath_wire::cause::Causes;
 use manypath_wire::chunk::{Abort, Chunk};
 
@@ -116,4 +116,39 @@ fn an_answer_over_one_path_is_enough_and_two_may_be_lost() {
     it.pair.drive(Duration::from_secs(20));
     assert_eq!(it.counter("doubted_peers"), 1);
     assert!(!it.is_lost(), "{:#?}", it.pair.ladder);
+}
+
+#[test]
+fn a_peer_that_cannot_be_asked_for_a_while_is_not_given_up() {
+    let mut it = Protected::new(1);
+    let tag = it.tag();
+    it.pair.drive(millis(2_000));
+    it.pair.inject(Side::A, 1, &packet(Side::A, tag, &[abort(false)]));
+    it.pair.cut(1);
+    it.pair.drive(millis(15));
+    let (now, addr) = (it.pair.now, address(Side::Z, 1));
+    it.pair.z.endpoint.suspend_local_address(now, addr.ip());
+    it.pair.drive(Duration::from_secs(20));
+    assert_eq!((it.counter("doubted_peers"), it.is_lost()), (1, false), "nobody was asked");
+    it.pair.restore_all();
+    let now = it.pair.now;
+    let local = LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1500 };
+    it.pair.z.endpoint.announce_local_address(now, local);
+    it.pair.drive(Duration::from_secs(20));
+    it.pair.send(Side::A, it.a, 0, b"still there");
+    it.pair.drive(millis(500));
+    assert_eq!(it.pair.z.received.last(), Some(&(0, "still there".into())));
+}
+
+#[test]
+fn a_silence_of_a_second_does_not_end_an_association_whose_rto_is_short() {
+    let mut it = Protected::new(1);
+    let tag = it.tag();
+    it.pair.drive(millis(2_000));
+    it.pair.inject(Side::A, 1, &packet(Side::A, tag, &[abort(false)]));
+    it.pair.cut(1);
+    it.pair.drive(millis(1_000));
+    assert_eq!((it.counter("doubted_peers"), it.is_lost()), (1, false));
+    it.pair.drive(millis(3_000));
+    assert!(it.is_lost(), "{:#?}", it.pair.ladder);
 }
