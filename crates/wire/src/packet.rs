@@ -232,8 +232,7 @@ impl<'b> PacketWriter<'b> {
         }
         let Some(cover) = self.pending_cover(chunk.type_byte()) else {
             chunk.emit(&mut self.out)?;
-            self.needs_checksum |= matches!(chunk, Chunk::CookieEcho(_) | Chunk::Asconf(_));
-            self.chunks += 1;
+            self.count(chunk, 1);
             return Ok(());
         };
         let at = self.out.len();
@@ -242,8 +241,14 @@ impl<'b> PacketWriter<'b> {
             chunk.emit(out)
         })?;
         self.auth_at = Some(at);
-        self.chunks += 2;
+        self.count(chunk, 2);
         Ok(())
+    }
+
+    /// `chunk` was written, one of `chunks`.
+    const fn count(&mut self, chunk: &Chunk<'_>, chunks: u32) {
+        self.needs_checksum |= matches!(chunk, Chunk::CookieEcho(_) | Chunk::Asconf(_));
+        self.chunks += chunks;
     }
 
     /// Chunks written, AUTH among them.
@@ -505,9 +510,14 @@ mod tests {
             address: core::net::IpAddr::from([0; 4]),
             parameters: Parameters::from_bytes(&[]),
         });
-        for (chunk, omitted) in [(Chunk::CookieAck, true), (asconf, false)] {
+        let types = [crate::chunk::types::ASCONF].into_iter().collect();
+        let cover = Cover { key: 0, hmac_id: 1, hmac_len: 20, types };
+        for (chunk, cover, omitted) in
+            [(Chunk::CookieAck, None, true), (asconf, None, false), (asconf, Some(cover), false)]
+        {
             let mut buffer = [0xFF; 100];
             let mut writer = PacketWriter::for_record(&mut buffer, HEADER);
+            cover.into_iter().for_each(|cover| writer.cover(cover));
             writer.push(&chunk).unwrap();
             let len = writer.finish_record(true, |_| true);
             let packet = &buffer[..len];
