@@ -69,7 +69,7 @@ pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
 /// are apart is told beside it.
 fn alike(runs: &Runs<'_>, curve: usize) -> Criterion {
     let choice = DELAYS[curve - 1].1;
-    let apart = |[first, second]: [f64; 2]| (first - second).abs() / first.max(second);
+    let apart = |[first, second]: [f64; 2]| (first - second).abs() / first.min(second);
     let of_run = |record: &Record| apart(STREAMS.map(|stream| record.figure(stream)));
     let sizes: Vec<f64> = runs.buffers(choice).into_iter().filter(|kib| *kib >= 96.0).collect();
     let means = sizes.iter().map(|kib| apart(STREAMS.map(|s| runs.mean(choice, s, *kib))));
