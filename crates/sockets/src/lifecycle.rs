@@ -313,7 +313,7 @@ fn begin(
     to: SocketAddr,
     port: u16,
 ) -> Result<AssociationId, Errno> {
-    host.endpoint.connect_with(host.now, to, port, parameters).map_err(|error| match error {
+    host.endpoint.connect_with(host.now, to, port, parameters, None).map_err(|error| match error {
         ConnectError::NoLocalAddress => Errno::NETWORK_UNREACHABLE,
         ConnectError::TooMany => Errno::NO_BUFFERS,
         ConnectError::AlreadyConnected => Errno::ADDRESS_NOT_AVAILABLE,

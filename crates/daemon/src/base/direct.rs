@@ -42,8 +42,9 @@ impl Base {
         let own = self.core.within(realm, parameters::of_direct(&self.core.config, profile))?;
         let now = self.core.now;
         let endpoint = self.core.driver.endpoint_mut();
-        let id =
-            endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;
+        let id = endpoint
+            .connect_with(now, remote, destination.port(), own, None)
+            .map_err(unconnected)?;
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
         let flow = flow.framed(self.core.framing());
         let association = Association::direct(

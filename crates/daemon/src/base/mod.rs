@@ -366,12 +366,11 @@ fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, Fal
     let usual = (config.profile, base.core.encrypt_of_peers());
     let is_usual = own == usual && realm.is_none() && !base.keys.is_unkept();
     let own = base.core.within(realm, parameters::with(config, profile, encrypt))?;
-    let rules = limited_rules(&base.core, limits);
+    let rules = (!limits.is_none()).then(|| limited_rules(&base.core, limits));
     let endpoint = base.core.driver.endpoint_mut();
-    let connected = match limits.is_none() {
-        false => endpoint.connect_within(now, remote, port, own, rules),
-        true if is_usual => endpoint.connect_from_free_port(now, remote, port),
-        true => endpoint.connect_with(now, remote, port, own),
+    let connected = match is_usual && rules.is_none() {
+        true => endpoint.connect_from_free_port(now, remote, port),
+        false => endpoint.connect_with(now, remote, port, own, rules),
     };
     let id = connected.map_err(unconnected)?;
     base.core.path_policies.limit(id, limits);

@@ -29,32 +29,19 @@ pub(super) struct Listener {
 
 impl Endpoint {
     /// Starts an association as [`Self::connect`] does, with parameters of its own instead of the
-    /// endpoint's. Limits of the endpoint as a whole and `hmac_algorithms` remain what they are there.
+    /// endpoint's, and perhaps rules about its paths ([`Self::set_own_path_policies`]): its handshake uses no path
+    /// that they disable. Limits of the endpoint as a whole and `hmac_algorithms` remain what they are there.
     pub fn connect_with(
         &mut self,
         now: Instant,
         remote: SocketAddr,
         port: u16,
         config: Config,
+        rules: Option<Vec<PathRule>>,
     ) -> Result<AssociationId, ConnectError> {
         let own = config.port;
         let config = self.own_parameters(config);
-        self.begin(now, remote, (own, port), Some(config), None)
-    }
-
-    /// Starts an association as [`Self::connect_with`] does, with rules about its paths in place of the endpoint's
-    /// ([`Self::set_own_path_policies`]). Its handshake uses no path that they disable.
-    pub fn connect_within(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        port: u16,
-        config: Config,
-        rules: Vec<PathRule>,
-    ) -> Result<AssociationId, ConnectError> {
-        let own = config.port;
-        let config = self.own_parameters(config);
-        self.begin(now, remote, (own, port), Some(config), Some(rules))
+        self.begin(now, remote, (own, port), Some(config), rules)
     }
 
     /// Starts an association as [`Self::connect`] does, from a port of the dynamic range also where

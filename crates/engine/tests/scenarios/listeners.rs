@@ -16,7 +16,7 @@ fn pair() -> Pair {
 
 fn connect(pair: &mut Pair, port: u16, config: Config) -> AssociationId {
     let remote = address(Side::Z, 1);
-    pair.a.endpoint.connect_with(pair.now, remote, port, config).unwrap()
+    pair.a.endpoint.connect_with(pair.now, remote, port, config, None).unwrap()
 }
 
 /// What the peer of the first association announced, and the streams towards it.
@@ -100,11 +100,12 @@ fn parameters_with_local_addresses_keep_to_them() {
     let [first, second] = [1, 2].map(|path| address(Side::Z, path));
     let bound = Config { local_addresses: vec![first.ip()], ..config(Side::Z) };
     pair.z.endpoint.listen(vec![(SERVICE..=SERVICE, bound)]);
-    let refused = pair.a.endpoint.connect_with(pair.now, second, SERVICE, config(Side::A)).unwrap();
+    let refused =
+        pair.a.endpoint.connect_with(pair.now, second, SERVICE, config(Side::A), None).unwrap();
     pair.drive(millis(100));
     pair.expect("A -2> INIT -> Z\nA <2- ABORT <- Z");
     let own = Config { local_addresses: vec![address(Side::A, 1).ip()], ..config(Side::A) };
-    let id = pair.a.endpoint.connect_with(pair.now, first, SERVICE, own).unwrap();
+    let id = pair.a.endpoint.connect_with(pair.now, first, SERVICE, own, None).unwrap();
     pair.drive(millis(500));
     assert_eq!(pair.a.endpoint.associations(), [id]);
     assert!(id > refused);

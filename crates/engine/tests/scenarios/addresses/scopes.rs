@@ -27,7 +27,7 @@ fn pair(of_z: u8, scopes: &[(u8, Scope)]) -> Pair {
 
 fn connect(pair: &mut Pair, config: Config) -> AssociationId {
     let remote = ONE.1.parse().unwrap();
-    let id = pair.z.endpoint.connect_with(pair.now, remote, PORT_A, config).unwrap();
+    let id = pair.z.endpoint.connect_with(pair.now, remote, PORT_A, config, None).unwrap();
     pair.drive(millis(4000));
     id
 }

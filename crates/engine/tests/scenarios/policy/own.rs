@@ -20,7 +20,7 @@ fn begin(pair: &mut Pair, number: u8, rules: Vec<PathRule>) -> Result<Associatio
     let (now, remote) = (pair.now, address(Side::Z, number));
     // From a port of its own, so that there may be another one.
     let config = Config { port: 0, ..config(Side::A) };
-    pair.a.endpoint.connect_within(now, remote, PORT_Z, config, rules)
+    pair.a.endpoint.connect_with(now, remote, PORT_Z, config, Some(rules))
 }
 
 #[test]
