@@ -9,8 +9,8 @@
 
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Outgoing, PacketBatch,
-    PathAddr, Ppid, StreamId,
+    AssociationId, Config, Duration, Ecn, Endpoint, Event, Instant, LocalAddress, Outgoing,
+    PacketBatch, PathAddr, Ppid, StreamId,
 };
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -134,9 +134,12 @@ impl Bench {
             for (number, node) in self.nodes.iter_mut().enumerate() {
                 let direction = &mut self.directions[path][number];
                 while direction.flying.front().is_some_and(|(at, _)| *at <= self.now) {
-                    let Some((_, bytes)) = direction.flying.pop_front() else { break };
+                    let Some((_, mut bytes)) = direction.flying.pop_front() else { break };
                     let from = path_addr(path, number);
-                    node.timed(|node| node.endpoint.handle_packet(self.now, from, &bytes));
+                    let now = self.now;
+                    node.timed(|node| {
+                        node.endpoint.handle_marked_packet(now, from, &mut bytes, Ecn::NotEct)
+                    });
                     direction.spare.push(bytes);
                 }
             }

@@ -270,7 +270,7 @@ counters! {
     malformed_packets,
     /// Packets with a wrong CRC32c.
     bad_checksum,
-    /// Packets that were protected and came without a checksum (RFC 9653).
+    /// Packets without a checksum whose record was opened (RFC 9653).
     zero_checksums,
     /// Chunks that could not be parsed.
     malformed_chunks,

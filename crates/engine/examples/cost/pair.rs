@@ -3,7 +3,7 @@
 use crate::heap;
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, Config, Duration, Endpoint, Instant, LocalAddress, Outgoing, PacketBatch,
+    AssociationId, Config, Duration, Ecn, Endpoint, Instant, LocalAddress, Outgoing, PacketBatch,
     PathAddr, Ppid, StreamId,
 };
 use std::net::SocketAddr;
@@ -24,6 +24,8 @@ pub(crate) struct Pair {
     now: Instant,
     nodes: [Endpoint; 2],
     batch: PacketBatch,
+    /// The run that arrives.
+    received: Vec<u8>,
     /// Bytes that each end has allocated since the beginning.
     pub(crate) heap: [usize; 2],
     pub(crate) packets: u64,
@@ -44,7 +46,8 @@ impl Pair {
             endpoint
         };
         let nodes = [node(0), node(1)];
-        Self { now: Instant::ZERO, nodes, batch: PacketBatch::new(RUN), heap: [0; 2], packets: 0 }
+        let (batch, received) = (PacketBatch::new(RUN), Vec::new());
+        Self { now: Instant::ZERO, nodes, batch, received, heap: [0; 2], packets: 0 }
     }
 
     /// Calls one end and counts what it allocates.
@@ -92,15 +95,19 @@ impl Pair {
 
     fn transmit(&mut self, side: usize) {
         let mut batch = std::mem::take(&mut self.batch);
+        let mut received = std::mem::take(&mut self.received);
         while let Some(run) = self.call(side, |node, now| node.poll_transmit(now, &mut batch)) {
             let path = PathAddr { local: run.path.remote, remote: run.path.local };
             self.packets += run.packets as u64;
+            received.clear();
+            received.extend_from_slice(batch.bytes());
             self.call(1 - side, |node, now| {
-                for packet in batch.bytes().chunks(run.segment_size) {
-                    node.handle_packet(now, path, packet);
+                for packet in received.chunks_mut(run.segment_size) {
+                    node.handle_marked_packet(now, path, packet, Ecn::NotEct);
                 }
             });
         }
+        self.received = received;
         self.batch = batch;
     }
 
@@ -118,9 +125,11 @@ impl Pair {
     }
 
     /// Hands packets to one end.
-    pub(crate) fn deliver(&mut self, side: usize, packets: &[Held]) {
+    pub(crate) fn deliver(&mut self, side: usize, packets: &mut [Held]) {
         for held in packets {
-            self.call(side, |node, now| node.handle_packet(now, held.path, &held.bytes));
+            self.call(side, |node, now| {
+                node.handle_marked_packet(now, held.path, &mut held.bytes, Ecn::NotEct)
+            });
         }
     }
 

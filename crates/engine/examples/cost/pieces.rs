@@ -155,32 +155,37 @@ fn outstanding(lost: impl Fn(usize) -> bool) -> (Pair, Vec<Held>) {
     let payload = Bytes::from(vec![5; FULL]);
     let mut sent = Vec::new();
     while sent.len() < OUTSTANDING {
-        sent = round(&mut pair, [sender, receiver], &sent, &payload);
+        sent = round(&mut pair, [sender, receiver], &mut sent, &payload);
     }
     sent.truncate(OUTSTANDING);
     let arrived = sent.into_iter().enumerate().filter(|(at, _)| !lost(*at));
-    let arrived: Vec<_> = arrived.map(|(_, held)| held).collect();
-    let sacks = acknowledge(&mut pair, receiver, &arrived);
+    let mut arrived: Vec<_> = arrived.map(|(_, held)| held).collect();
+    let sacks = acknowledge(&mut pair, receiver, &mut arrived);
     (pair, sacks)
 }
 
 /// A round trip: what is under way arrives, and what the sender answers the SACKs with is under way next.
-fn round(pair: &mut Pair, ids: [AssociationId; 2], sent: &[Held], payload: &Bytes) -> Vec<Held> {
+fn round(
+    pair: &mut Pair,
+    ids: [AssociationId; 2],
+    sent: &mut [Held],
+    payload: &Bytes,
+) -> Vec<Held> {
     pair.turn();
     pair.fill(0, ids[0], payload);
     let mut next = pair.hold(0);
-    for two in sent.chunks(2) {
-        let sacks = acknowledge(pair, ids[1], two);
-        pair.deliver(0, &sacks);
+    for two in sent.chunks_mut(2) {
+        let mut sacks = acknowledge(pair, ids[1], two);
+        pair.deliver(0, &mut sacks);
         next.append(&mut pair.hold(0));
     }
     next
 }
 
 /// The receiver's answers to these packets, which reach it two at a time.
-fn acknowledge(pair: &mut Pair, receiver: AssociationId, packets: &[Held]) -> Vec<Held> {
+fn acknowledge(pair: &mut Pair, receiver: AssociationId, packets: &mut [Held]) -> Vec<Held> {
     let mut sacks = Vec::new();
-    for two in packets.chunks(2) {
+    for two in packets.chunks_mut(2) {
         pair.deliver(1, two);
         sacks.append(&mut pair.hold(1));
         pair.read(1, receiver);
@@ -189,16 +194,16 @@ fn acknowledge(pair: &mut Pair, receiver: AssociationId, packets: &[Held]) -> Ve
 }
 
 fn sack_in_order(times: usize) {
-    let (mut pair, sacks) = outstanding(|_| false);
+    let (mut pair, mut sacks) = outstanding(|_| false);
     assert!(sacks.len() >= times, "{} SACKs", sacks.len());
-    pair.deliver(0, &sacks[..times]);
+    pair.deliver(0, &mut sacks[..times]);
 }
 
 /// Every tenth packet is missing: each SACK lists up to 300 blocks, and few TSNs are new.
 fn sack_with_holes(times: usize) {
-    let (mut pair, sacks) = outstanding(|at| at % 10 == 0);
+    let (mut pair, mut sacks) = outstanding(|at| at % 10 == 0);
     assert!(sacks.len() >= times, "{} SACKs", sacks.len());
-    pair.deliver(0, &sacks[..times]);
+    pair.deliver(0, &mut sacks[..times]);
 }
 
 /// Packets taken from an association with messages on a thousand streams. Each packet is one pick:

@@ -1,6 +1,8 @@
 //! What a packet of an attacker costs that comes 50,000 times a second, answer included.
 
-use manypath_engine::{Config, Duration, Endpoint, Instant, LocalAddress, PacketBatch, PathAddr};
+use manypath_engine::{
+    Config, Duration, Ecn, Endpoint, Instant, LocalAddress, PacketBatch, PathAddr,
+};
 use manypath_wire::cause::Causes;
 use manypath_wire::chunk::{Abort, Chunk, CookieEcho, Init};
 use manypath_wire::parameter::Parameters;
@@ -33,7 +35,7 @@ fn flood(times: usize, config: Config, chunk: impl Fn(u32) -> (u32, Chunk<'stati
         let len = packet.finish();
         let remote = Ipv4Addr::from_bits(0xC633_6400 | (number % 50));
         let path = PathAddr { local, remote: SocketAddr::new(remote.into(), PORT) };
-        endpoint.handle_packet(now, path, &buffer[..len]);
+        endpoint.handle_marked_packet(now, path, &mut buffer[..len], Ecn::NotEct);
         while endpoint.poll_transmit(now, &mut batch).is_some() {}
     }
 }

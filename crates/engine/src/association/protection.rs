@@ -16,8 +16,7 @@ use crate::protection::{
 };
 use crate::status::Counters;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
-use manypath_wire::chunk::{Chunk, Dtls, FragmentPlace, types};
+use manypath_wire::chunk::{Chunk, FragmentPlace, types};
 use manypath_wire::packet::{CommonHeader, Packet};
 
 /// Records that are left for the end of an association when its key is nearly used up.
@@ -48,14 +47,12 @@ pub(crate) struct Protection {
     required: bool,
     /// Somebody has said that the peer has lost the association, and it has not answered since.
     doubt: Option<Doubt>,
-    /// Memory in which records are opened.
-    opened: Vec<u8>,
 }
 
 impl Protection {
     /// Nothing is known of the peer.
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
-        let (keys, opened) = (Keys::default(), Vec::new());
+        let keys = Keys::default();
         let (announced, peer_takes_zero, exposed, required) = (false, false, false, false);
         let heard = false;
         let (agreement, doubt, without_checksum) = (None, None, PathSet::default());
@@ -70,7 +67,6 @@ impl Protection {
             exposed,
             required,
             doubt,
-            opened,
         })
     }
 
@@ -120,16 +116,16 @@ fn is_user_data(chunk: &Chunk<'_>) -> bool {
 }
 
 /// A packet, as far as DTLS chunks are concerned.
-enum Kind<'a> {
+enum Kind {
     Plain,
-    Record(Dtls<'a>),
+    Record,
     Bundled,
 }
 
-fn kind<'a>(packet: &Packet<'a>) -> Kind<'a> {
+fn kind(packet: &Packet<'_>) -> Kind {
     let mut chunks = packet.chunks().map_while(Result::ok);
     match (chunks.next(), packet.chunks().nth(1)) {
-        (Some(Chunk::Dtls(dtls)), None) => Kind::Record(dtls),
+        (Some(Chunk::Dtls(_)), None) => Kind::Record,
         (Some(Chunk::Dtls(_)), Some(_)) => Kind::Bundled,
         _ if chunks.any(|chunk| chunk.type_byte() == types::DTLS) => Kind::Bundled,
         _ => Kind::Plain,
@@ -273,8 +269,8 @@ impl Security {
 }
 
 impl Association {
-    /// A packet with our tag arrived over `addr`, of `frame.0` bytes in an IP packet with the bits `frame.1`. If
-    /// packets are protected, what its record holds is processed. `authenticity` tells whether its AUTH chunk has
+    /// A packet with our tag arrived over `addr`, of `frame.0` bytes in an IP packet with the bits `frame.1`, which is
+    /// no record that can be opened ([`Self::handle_record`]). `authenticity` tells whether its AUTH chunk has
     /// been checked already.
     pub(crate) fn handle_packet(
         &mut self,
@@ -289,39 +285,24 @@ impl Association {
         else {
             return self.process_packet(cx, (addr, packet, false), frame, authenticity);
         };
-        let dtls = match kind(&packet) {
+        match kind(&packet) {
             Kind::Plain if protection.takes_plain(&packet) => {
-                return self.process_packet(cx, (addr, packet, false), frame, authenticity);
+                self.process_packet(cx, (addr, packet, false), frame, authenticity);
             }
             Kind::Plain => {
                 cx.counters.unprotected_packets += 1;
                 if is_abort(packet, false) {
                     doubt::begin(self, cx);
                 }
-                return;
             }
-            Kind::Bundled => {
-                cx.counters.bundled_records += 1;
-                return;
-            }
-            Kind::Record(dtls) => dtls,
-        };
-        // Keys for restarts are not supported.
-        if dtls.restart {
-            return OpenError::UnknownEpoch.count(cx.counters);
-        }
-        let mut memory = core::mem::take(&mut protection.opened);
-        memory.clear();
-        memory.extend_from_slice(dtls.record);
-        let outer = (packet.header(), packet.has_checksum());
-        self.handle_record(cx, addr, outer, &mut memory, frame);
-        if let Some(protection) = &mut self.security.protection {
-            protection.opened = memory;
+            Kind::Bundled => cx.counters.bundled_records += 1,
+            // Keys for restarts are not supported, and there are no others yet: see `handle_record`.
+            Kind::Record => OpenError::UnknownEpoch.count(cx.counters),
         }
     }
 
-    /// The same for a packet of a record alone, which is opened where it is, with the header and whether there was a
-    /// checksum.
+    /// A packet of a record alone arrived, for which there is a key. The record is opened where it is. The packet had
+    /// this header, and a checksum or none.
     pub(crate) fn handle_record(
         &mut self,
         cx: &mut Context<'_>,
@@ -334,6 +315,7 @@ impl Association {
         match protection.keys.open(record) {
             Ok(chunks) => {
                 protection.doubt = None;
+                cx.counters.zero_checksums += u64::from(!has_checksum);
                 let packet = Packet::from_record(header, has_checksum, chunks);
                 self.process_packet(cx, (addr, packet, true), frame, Authenticity::None);
             }

@@ -209,9 +209,10 @@ impl Endpoint {
         self.begin(now, remote, (self.config.port, port), None, None)
     }
 
-    /// A packet (without IP and UDP headers) has arrived. Its ECN bits are not known.
+    /// A packet (without IP and UDP headers) has arrived. Its ECN bits are not known. As
+    /// [`Self::handle_marked_packet`] on a copy of `bytes`.
     pub fn handle_packet(&mut self, now: Instant, path: PathAddr, bytes: &[u8]) {
-        self.demultiplex(now, path, bytes, Ecn::NotEct);
+        self.handle_marked_packet(now, path, &mut bytes.to_vec(), Ecn::NotEct);
     }
 
     /// A packet has arrived whose IP header had the ECN bits `ecn`. False if it is a stray

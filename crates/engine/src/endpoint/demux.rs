@@ -20,7 +20,7 @@ impl Endpoint {
     pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8], ecn: Ecn) {
         let frame = (bytes.len(), ecn);
         self.replies.allowance = Allowance::of(self.config.amplification_limit, &addr, bytes.len());
-        let packet = match parse(self, bytes) {
+        let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(error) => return self.count_malformed(error),
         };
@@ -142,7 +142,7 @@ impl Endpoint {
 }
 
 /// Opens the record in `bytes` where it is and hands it to its association, if a packet is nothing else and there
-/// is a key. False if not: nothing has changed.
+/// is a key. False if not: nothing has changed. A damaged one is counted.
 pub(super) fn take_record(
     endpoint: &mut Endpoint,
     now: Instant,
@@ -153,38 +153,26 @@ pub(super) fn take_record(
     let Some((header, record)) = lone_record(bytes).filter(|_| is_unicast(&addr)) else {
         return false;
     };
-    let opens = |id: &AssociationId| {
-        endpoint.registry.get(*id).is_some_and(|association| association.security.opens_records())
-    };
-    let Some(id) = endpoint.by_tag(header).filter(opens) else { return false };
-    let Ok(has_checksum) = parse(endpoint, bytes).map(|packet| packet.has_checksum()) else {
+    let known = endpoint.by_tag(header).and_then(|id| Some((id, endpoint.registry.get(id)?)));
+    let known = known.map(|(id, association)| (id, &association.security));
+    let Some((id, security)) = known.filter(|(_, security)| security.opens_records()) else {
         return false;
     };
+    // Its record then has to be good (RFC 9653 section 5.3).
+    let unchecked = Packet::without_checksum(bytes).filter(|_| security.takes_zero_checksum());
+    let has_checksum = unchecked.is_none();
+    if let Err(error) = unchecked.map_or_else(|| Packet::parse(bytes), Ok) {
+        endpoint.count_malformed(error);
+        return true;
+    }
     let frame = (bytes.len(), ecn);
     endpoint.replies.allowance =
         Allowance::of(endpoint.config.amplification_limit, &addr, bytes.len());
-    let Some(record) = bytes.get_mut(record) else { return false };
+    let Some(record) = bytes.get_mut(record) else { return true };
     endpoint.with(now, id, |association, cx| {
         association.handle_record(cx, addr, (header, has_checksum), record, frame);
     });
     true
-}
-
-/// The packet in `bytes`, if its checksum is right, or left out where that was agreed on (RFC 9653 section 5.3):
-/// its record then has to be good.
-fn parse<'b>(endpoint: &mut Endpoint, bytes: &'b [u8]) -> Result<Packet<'b>, ParseError> {
-    let takes = |packet: &Packet<'_>| {
-        let id = endpoint.by_tag(packet.header());
-        let association = id.and_then(|id| endpoint.registry.get(id));
-        association.is_some_and(|association| association.security.takes_zero_checksum())
-    };
-    match Packet::without_checksum(bytes).filter(takes) {
-        Some(packet) => {
-            endpoint.counters.zero_checksums += 1;
-            Ok(packet)
-        }
-        None => Packet::parse(bytes),
-    }
 }
 
 fn is_unicast(addr: &PathAddr) -> bool {
