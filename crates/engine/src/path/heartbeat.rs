@@ -86,7 +86,7 @@ struct Pace {
     /// Its current RTO.
     rto: Duration,
     /// How long an answer may take, once a round trip was measured.
-    patience: Option<Duration>,
+    probe_timeout: Option<Duration>,
     /// HB.interval.
     interval: Duration,
     /// Longest pause between two probes of a path that is not Active.
@@ -215,12 +215,12 @@ impl Heartbeat {
     }
 
     /// The pause after a HEARTBEAT of full size, or a small one in its place, that stands between an address that has answered
-    /// and data: a lost one is not left to the RTO either. Each is twice as long as the one before.
+    /// and data: two round trips, doubled for each one unanswered, up to the usual pause.
     fn full_size_pause(&self, pace: &Pace) -> Option<Duration> {
         let confirms = pace.state == PathState::Unconfirmed && self.answered && !pace.silent;
-        let patience = pace.patience.filter(|_| confirms)?;
+        let timeout = pace.probe_timeout.filter(|_| confirms)?;
         let unanswered = self.sent.iter().flatten().count() as u32;
-        Some((patience * (1 << unanswered.saturating_sub(1))).min(pace.probe_pause()))
+        Some((timeout * (1 << unanswered.saturating_sub(1))).min(pace.probe_pause()))
     }
 
     /// Whether the last HEARTBEAT was of full size and has not been answered.
@@ -353,7 +353,7 @@ impl Path {
         Pace {
             state: self.state(),
             rto: self.rtt.rto(),
-            patience: self.rtt.patience(),
+            probe_timeout: self.rtt.probe_timeout(),
             interval,
             longest_pause,
             last_data: self.flight.last_data(),
@@ -442,7 +442,7 @@ mod tests {
         Pace {
             state,
             rto: Duration::from_millis(rto),
-            patience: None,
+            probe_timeout: None,
             interval: Duration::from_secs(30),
             longest_pause: Duration::from_secs(2),
             last_data: None,
@@ -523,7 +523,7 @@ mod tests {
         assert_eq!(heartbeat.deadline(), Some(at(1000)));
         assert!(heartbeat.on_ack(at(30), &info, to()).is_some());
         let measured = Pace { rto: Duration::from_millis(200), ..unmeasured };
-        let measured = Pace { patience: Some(Duration::from_millis(60)), ..measured };
+        let measured = Pace { probe_timeout: Some(Duration::from_millis(60)), ..measured };
         let mut times = alloc::vec::Vec::new();
         let mut now = at(30);
         while now < at(1000) {

@@ -101,7 +101,7 @@ impl Rtt {
     }
 
     /// How long an answer may take, once measured: two round trips, and more where they vary or are short.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    pub(crate) fn probe_timeout(&self) -> Option<Duration> {
         let srtt = self.smoothed?;
         Some(srtt + srtt.max(self.variation * 4).max(LEAST_SLACK))
     }

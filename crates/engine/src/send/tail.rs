@@ -12,7 +12,8 @@
 //!
 //! What a slow path has lost there, it repeats at once, and that is as late as what it has just sent: so it does not cost
 //! another of its round trips. If it was the last that the path has sent, no SACK tells of the loss. So what has not been
-//! acknowledged when it should (`Path::patience`) counts as lost: the slow path would repeat it with its next tail probe.
+//! acknowledged when it should (`Path::ack_timeout`) counts as arriving after the next tail probe of the slow path,
+//! which would repeat it. The sender looks again when the first chunk becomes overdue (`Tail::relief`).
 
 use super::Sender;
 use crate::config::PathScheduling;
@@ -114,10 +115,10 @@ impl Sender {
 
     /// What of `slow` should be acknowledged at `now`, and when that will be true of more.
     fn overdue_on(&self, slow: &mut Path, now: Instant) -> (Vec<Late>, Option<Instant>) {
-        let (id, patience) = (slow.id(), slow.patience(self.rules.sack_delay));
+        let (id, timeout) = (slow.id(), slow.ack_timeout(self.rules.sack_delay));
         let repeated = self.probe_at(slow).map_or(now, |at| at.max(now));
         let arrival = repeated + slow.forward_delay();
-        let due = |sent: Sent| Some(self.outstanding.get(sent.tsn)?.record.last_sent + patience);
+        let due = |sent: Sent| Some(self.outstanding.get(sent.tsn)?.record.last_sent + timeout);
         let (overdue, next) = slow.flight_mut().overdue(
             |sent| self.outstanding.is_live(id, sent),
             |sent| due(sent).is_some_and(|due| due <= now),

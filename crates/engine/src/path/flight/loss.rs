@@ -166,11 +166,12 @@ impl Flight {
 
 impl Path {
     /// How long the answer to a chunk may take: RACK would then take it for lost if anything that left later had arrived.
+    /// At least twice what round trips vary by: what is only late is not to be repeated.
     /// `delay`: see [`Self::tail_probe_at`].
-    pub(crate) fn patience(&self, delay: Duration) -> Duration {
+    pub(crate) fn ack_timeout(&self, delay: Duration) -> Duration {
         let rack = &self.flight.rack;
-        let window = rack.window(&self.rtt, false);
-        rack.patience(&self.rtt, window) + self.held_back_answer(delay)
+        let window = rack.window(&self.rtt, false).max(self.rtt.variation() * 2);
+        rack.reorder_timeout(&self.rtt, window) + self.held_back_answer(delay)
     }
 
     /// Counts missing reports for what was sent on the path before what the SACK newly acknowledges.

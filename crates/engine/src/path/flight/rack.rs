@@ -152,12 +152,12 @@ impl Rack {
         if window.is_zero() {
             return Verdict::Lost;
         }
-        let at = sent + self.patience(rtt, window);
+        let at = sent + self.reorder_timeout(rtt, window);
         if at <= now { Verdict::Lost } else { Verdict::At(at) }
     }
 
     /// How long an answer may take that is late for no more than `window`.
-    pub(crate) fn patience(&self, rtt: &Rtt, window: Duration) -> Duration {
+    pub(crate) fn reorder_timeout(&self, rtt: &Rtt, window: Duration) -> Duration {
         self.rtt.max(rtt.smoothed().unwrap_or_default()) + window
     }
 

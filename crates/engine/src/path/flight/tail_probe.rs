@@ -47,8 +47,8 @@ impl TailProbe {
     /// for how long the peer may hold back the acknowledgement. `None` before the first measurement, or
     /// if one was sent already.
     pub(crate) fn due(&self, rtt: &Rtt, sent: Instant, delay: Duration) -> Option<Instant> {
-        let patience = rtt.patience().filter(|_| !self.spent)?;
-        Some(self.heard.max(sent) + patience + delay)
+        let timeout = rtt.probe_timeout().filter(|_| !self.spent)?;
+        Some(self.heard.max(sent) + timeout + delay)
     }
 
     /// The path is to be probed.

@@ -68,10 +68,23 @@ fn the_fastest_path_takes_what_a_slow_one_should_have_had_acknowledged() {
     bench.pass(300);
     let taken = relieve(&mut bench);
     assert!(taken.is_empty(), "{taken:?}");
-    let patience = bench.path(1).patience(Duration::ZERO);
-    assert!(patience > Duration::from_millis(400), "{patience:?}");
-    assert_eq!(bench.sender.tail.relief, Some(left_at + patience));
-    bench.now = left_at + patience + Duration::from_millis(1);
+    let timeout = bench.path(1).ack_timeout(Duration::ZERO);
+    assert!(timeout > Duration::from_millis(400), "{timeout:?}");
+    assert_eq!(bench.sender.tail.relief, Some(left_at + timeout));
+    bench.now = left_at + timeout + Duration::from_millis(1);
     assert_eq!(relieve(&mut bench), sent);
     assert_eq!(bench.sender.tail.relief, None);
+}
+
+#[test]
+fn an_answer_that_is_no_later_than_round_trips_vary_is_waited_for() {
+    let mut bench = Bench::opened(2);
+    bench.push(1, 4);
+    slow_down(&mut bench);
+    for rtt in [200, 600].repeat(4) {
+        bench.paths.sample(bench.now, PathId(1), Some(Duration::from_millis(rtt)));
+    }
+    bench.pass(600);
+    bench.sender.relieve_slow_paths(bench.now, &mut bench.paths);
+    assert!(bench.send_all(0).is_empty());
 }
