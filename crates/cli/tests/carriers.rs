@@ -6,6 +6,7 @@ use common::gateways::sh;
 use common::{MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use serde_json::Value;
+use std::process::{Child, Stdio};
 
 const BOTH: &str = "udp:443,tcp:443";
 const FILE: u64 = 32 << 20;
@@ -32,14 +33,28 @@ fn block(site: &Site, rules: &str) {
     sh(site, Host::Right, &format!("nft '{table}'"));
 }
 
+/// A program that ends with its standard input. Its association is there until then.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.stdin.take();
+        let _ = self.0.wait();
+    }
+}
+
 /// Downloads the file through the carriers of a client, and checks it.
-fn download(site: &Site, content: &[u8], options: &[&str]) {
-    let url = format!("http://{}:8080/file", site.server());
+fn download(site: &Site, content: &[u8], options: &[&str]) -> Held {
     let options = [&["--carriers", BOTH], options].concat();
-    let place = site.dir.join("got").display().to_string();
-    let done = finish(site.through_command(&options, "curl", &["-sS", "-f", "-o", &place, &url]));
-    assert_eq!(done.code, Some(0), "{done:?}");
+    let (place, server) = (site.dir.join("got").display().to_string(), site.server());
+    let curl = format!("curl -sS -f -o {place} http://{server}:8080/file");
+    let script = format!("{curl}; echo $? > {place}.code; mv {place}.code {place}.done; read end");
+    let mut command = site.through_command(&options, "sh", &["-c", &script]);
+    let client = Held(command.stdin(Stdio::piped()).spawn().expect("sh"));
+    wait_for("the download", || std::fs::exists(format!("{place}.done")).is_ok_and(|it| it));
+    assert_eq!(std::fs::read_to_string(format!("{place}.done")).expect("a code"), "0\n");
     assert!(std::fs::read(&place).expect("the file") == content);
+    client
 }
 
 /// The paths of the server's only association that carry data, by what carries them.
@@ -56,7 +71,7 @@ fn carriers(site: &Site) -> Vec<(String, u64)> {
 /// Both paths of a download are carried so.
 fn both_are_carried_by(rules: &str, carrier: &str) {
     let (site, content) = filtered(rules, BOTH);
-    download(&site, &content, &[]);
+    let _client = download(&site, &content, &[]);
     assert_eq!(site.server_counter("flow_incoming"), 1, "{:#}", site.server_status());
     let paths = carriers(&site);
     assert_eq!(paths.len(), 2, "{:#}", site.server_status());
@@ -95,7 +110,7 @@ fn each_uplink_finds_its_carrier_by_itself() {
     let (site, content) = filtered("", BOTH);
     let second = site.lab.address(Host::Right, 1);
     block(&site, &format!("ip daddr {second} meta l4proto udp drop;"));
-    download(&site, &content, &[]);
+    let _client = download(&site, &content, &[]);
     let mut paths = carriers(&site);
     paths.sort();
     let names: Vec<_> = paths.iter().map(|(by, _)| by.as_str()).collect();
@@ -128,7 +143,7 @@ fn where_only_a_proxy_is_reached_it_carries() {
     site.service("python3", &["-c", PROXY], "tcp", 3128);
     block(&site, "tcp dport 3128 accept; meta l4proto { tcp, udp } drop;");
     site.environment.push(("HTTPS_PROXY", format!("http://{}:3128/", site.server()).into()));
-    download(&site, &content, &["--carriers", "proxy:443"]);
+    let _client = download(&site, &content, &["--carriers", "proxy:443"]);
     assert_eq!(site.server_counter("flow_incoming"), 1, "{:#}", site.server_status());
 }
 
@@ -232,9 +247,9 @@ fn a_successor_accepts_connections_that_carry() {
         let status: Value = serde_json::from_str(&finish(command).stdout).unwrap_or_default();
         let stacks = status["stacks"].as_array().cloned().unwrap_or_default();
         let mut all = stacks.into_iter().map(|stack| stack["counters"].clone());
-        all.find(|counters| counters["took_over"] == 1)
+        all.find(|counters| counters["stack_took_over"] == 1)
     };
     wait_for("a takeover", || successor().is_some());
-    download(&site, &content, &[]);
+    let _client = download(&site, &content, &[]);
     assert_eq!(successor().expect("it runs")["flow_incoming"], 1);
 }

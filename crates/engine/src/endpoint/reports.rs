@@ -3,7 +3,7 @@
 
 use super::index::PeerKey;
 use super::{AssociationId, Endpoint};
-use crate::association::Ports;
+use crate::association::{Association, Ports};
 use crate::config::PathMtu;
 use crate::path::PathAddr;
 use crate::time::Instant;
@@ -97,12 +97,15 @@ impl Endpoint {
     /// Whether an association is waiting for its peer's first answers at the far end of `path`, or does not know that
     /// the path works.
     pub fn is_path_in_doubt(&self, path: &PathAddr) -> bool {
-        let ids = self.registry.index.at_address(path.remote.ip());
-        let mut all = ids.into_iter().filter_map(|id| self.registry.get(id));
-        all.any(|it| {
+        let of = |id: AssociationId| self.registry.get(id);
+        let mut there = self.registry.index.at_address(path.remote.ip()).into_iter().filter_map(of);
+        // The index has no address that is not confirmed.
+        let is_doubted = |it: &Association| {
             let known = it.paths.by_addr(path).and_then(|id| it.paths.get(id));
-            it.state.is_setting_up() || known.is_some_and(|path| !path.is_active())
-        })
+            known.is_some_and(|path| !path.is_active())
+        };
+        there.any(|it| it.state.is_setting_up())
+            || self.registry.ids().into_iter().filter_map(of).any(is_doubted)
     }
 
     /// Sockets at `local` take no more packets for now (`blocked`), or do again. Until then no DATA is
