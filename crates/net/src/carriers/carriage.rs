@@ -111,7 +111,7 @@ impl Carriage {
         let asked = asked_at(endpoint, packet)?;
         let remote = SocketAddr::new(path.remote.ip(), asked.port());
         let belongs = PathAddr { remote, ..path };
-        if !self.ways.covers(&belongs) {
+        if !self.ways.may_carry(&belongs, carrier) {
             return None;
         }
         self.switches += u64::from(self.ways.on_heard(now, belongs, carrier));

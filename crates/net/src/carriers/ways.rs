@@ -4,7 +4,7 @@
 //! first packet ─▶ usual port ── answer ─▶ stays
 //!                     └─ 100 ms of silence, or refused ─▶ the same packet by all carriers ─▶ what answers is chosen
 //! chosen carrier ── silent for a second, and the path is in doubt ─▶ single packets by all carriers
-//! another carrier than the usual one ── every minute ─▶ a single packet by the usual one, too
+//! another carrier than the usual one ── every minute or less often ─▶ a single packet by the usual one, too
 //! ```
 //!
 //! The endpoint knows nothing of it: a path keeps its addresses, whatever carries it. Only packets with the tag of an
@@ -24,8 +24,11 @@ const HEAD_START: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(1);
 /// The least time between two attempts with all carriers.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How often the usual port is tried although another carrier works.
+/// How often the usual port is tried although another carrier works: less often each time that going back was wrong.
 const RETURN: Duration = Duration::from_secs(60);
+const MAX_RETURN: Duration = Duration::from_secs(3600);
+/// How long what comes by the usual port may be the answer to that.
+const TRIAL: Duration = Duration::from_secs(2);
 /// Most paths that are known.
 const MAX_WAYS: usize = 1024;
 /// Most local addresses of which it is kept what gets through there.
@@ -59,6 +62,9 @@ struct Way {
     trial: bool,
     /// Whether the endpoint doubts that the choice works.
     doubted: bool,
+    /// The pause until the usual port is tried again, and when the path last went back there.
+    pause: Duration,
+    returned: Option<Instant>,
     used: Instant,
     /// The first packet, until all carriers have been tried with it, and when that is due.
     first: Option<(Instant, Vec<u8>)>,
@@ -85,6 +91,11 @@ impl Ways {
     /// Whether there is a choice on this path.
     pub(crate) fn covers(&self, path: &PathAddr) -> bool {
         !self.carriers.is_empty() && self.usual.contains(&path.remote.port())
+    }
+
+    /// Whether `carrier` may be that of this path.
+    pub(crate) fn may_carry(&self, path: &PathAddr, carrier: Carrier) -> bool {
+        self.covers(path) && self.candidates(path).contains(&carrier)
     }
 
     /// Whether peers may answer at `port` instead of the usual one.
@@ -122,7 +133,7 @@ impl Ways {
             way.doubted = in_doubt();
             way.sure = if way.doubted { way.sure } else { now };
         }
-        let returns = way.choice != all[0] && now.since(way.tried) >= RETURN;
+        let returns = way.choice != all[0] && now.since(way.tried) >= way.pause;
         match (!way.heard || way.doubted, returns) {
             (true, _) => {
                 way.try_others(now);
@@ -143,12 +154,24 @@ impl Ways {
         let learnt = learnt.filter(|one| self.candidates(&path).contains(one));
         let choice = learnt.unwrap_or(usual);
         let first = (now + HEAD_START, packets.bytes.to_vec());
-        let first = Some(first).filter(|_| packets.bytes.len() <= MAX_COPY);
+        let first = Some(first).filter(|_| packets.count() == 1 && packets.bytes.len() <= MAX_COPY);
         self.make_room();
         self.hasten(first.as_ref().map(|(due, _)| *due));
-        let (heard, doubted, refused, report) = Default::default();
-        let (sure, tried, used, trial) = (now, now, now, learnt.is_some());
-        let way = Way { choice, heard, sure, tried, trial, doubted, used, first, refused, report };
+        let (heard, doubted, returned, refused, report) = Default::default();
+        let way = Way {
+            choice,
+            heard,
+            sure: now,
+            tried: now,
+            trial: learnt.is_some(),
+            doubted,
+            pause: RETURN,
+            returned,
+            used: now,
+            first,
+            refused,
+            report,
+        };
         self.all.insert(path, way);
         learnt.map_or_else(|| vec![usual], |learnt| vec![learnt, usual])
     }
@@ -208,9 +231,10 @@ impl Ways {
         // Nobody knows our tag before the INIT; a HEARTBEAT may cross one of the peer.
         way.first.take_if(|(_, bytes)| is_init(bytes));
         let rank = |one| all.iter().position(|other| *other == one);
-        let better = rank(carrier) < rank(way.choice);
+        let better = rank(carrier) < rank(way.choice) && now.since(way.tried) < TRIAL;
         let changes = carrier != way.choice && (!way.heard || way.trial && (way.doubted || better));
         if changes {
+            way.note_return(now, carrier == all[0]);
             // What the peer says by itself over the choice of before is no answer.
             way.trial &= !way.doubted;
             (way.choice, way.sure, way.doubted) = (carrier, now, false);
@@ -286,10 +310,21 @@ impl Ways {
     /// A local address has gone.
     pub(crate) fn forget_local(&mut self, local: SocketAddr) {
         self.all.retain(|path, _| path.local != local);
+        self.learnt.remove(&local.ip());
     }
 }
 
 impl Way {
+    /// Another carrier is chosen: the usual one, or one beside it.
+    fn note_return(&mut self, now: Instant, is_usual: bool) {
+        if is_usual {
+            self.returned = Some(now).filter(|_| self.heard);
+        } else if let Some(returned) = self.returned.take() {
+            let was_wrong = now.since(returned) < RETURN;
+            self.pause = if was_wrong { (self.pause * 2).min(MAX_RETURN) } else { RETURN };
+        }
+    }
+
     fn try_others(&mut self, now: Instant) {
         (self.tried, self.trial) = (now, true);
         self.first = None;
@@ -384,6 +419,47 @@ mod tests {
         assert_eq!(send(&mut ways, 7_000, peer, true), [TCP]);
         assert_eq!(send(&mut ways, 66_100, peer, false), [TCP, USUAL], "does it work again?");
         assert!(ways.on_heard(ms(66_200), peer, USUAL));
+    }
+
+    #[test]
+    fn the_usual_port_is_tried_less_often_after_it_was_no_good() {
+        let (mut ways, peer) = (ways(), path("198.51.100.1:9899"));
+        send(&mut ways, 0, peer, true);
+        ways.on_heard(ms(10), peer, TCP);
+        send(&mut ways, 60_000, peer, false);
+        assert!(!ways.on_heard(ms(62_000), peer, USUAL), "the trial is over");
+        let mut at = 0;
+        for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
+            at += 60_000;
+            assert_eq!(send(&mut ways, at + minutes * 60_000 - 1, peer, false), [TCP]);
+            at += minutes * 60_000;
+            assert_eq!(send(&mut ways, at, peer, false), [TCP, USUAL], "{minutes}");
+            assert!(ways.on_heard(ms(at), peer, USUAL), "what comes is no proof that ours arrives");
+            assert_eq!(send(&mut ways, at + 60_000 - 1, peer, true), [USUAL, UDP, TCP]);
+            assert!(ways.on_heard(ms(at + 60_000 - 1), peer, TCP));
+            at -= 1;
+        }
+    }
+
+    #[test]
+    fn only_carriers_of_a_path_are_chosen_and_what_was_learnt_goes_with_the_address() {
+        let mut ways = Ways::new("udp:8443,tcp:443".parse().unwrap(), vec![9899, 899]);
+        let peer = path("198.51.100.1:899");
+        let others = [Carrier::Udp(8443), USUAL];
+        assert!(
+            ways.may_carry(&peer, TCP) && !others.iter().any(|one| ways.may_carry(&peer, *one))
+        );
+        send(&mut ways, 0, peer, true);
+        assert!(ways.on_heard(ms(10), peer, TCP));
+        ways.forget_local(peer.local);
+        assert_eq!(send(&mut ways, 20, peer, true), [Carrier::Udp(899)]);
+    }
+
+    #[test]
+    fn only_a_single_first_packet_is_repeated() {
+        let (mut ways, peer) = (ways(), path("198.51.100.1:9899"));
+        send_bytes(&mut ways, 0, peer, true, &[9; 200]);
+        assert_eq!((ways.due(), copies(&mut ways, 200).len()), (None, 0));
     }
 
     #[test]
