@@ -122,7 +122,7 @@ pub(crate) struct RunArgs {
     pub(crate) sctp: bool,
     /// UDP port on which peers reach the program's listening sockets (RFC 6951), shared by all
     /// programs of this host.
-    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    #[arg(long, value_name = "PORT", default_value_t = 9899, value_parser = clap::value_parser!(u16).range(..65535))]
     pub(crate) port: u16,
     /// Program and arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
@@ -271,7 +271,7 @@ pub(crate) struct ServeArgs {
     pub(crate) allow: Vec<String>,
     /// UDP port to listen on (RFC 6951). As root, manypath also listens on the one that clients use
     /// for services on ports below 1024 (the setting privileged_port, 899).
-    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    #[arg(long, value_name = "PORT", default_value_t = 9899, value_parser = clap::value_parser!(u16).range(..65535))]
     pub(crate) port: u16,
     /// Take over from the `manypath serve` of this user that has the port: it keeps its connections until they end, and
     /// new ones are accepted here. Under a service manager, keep connections across restarts of the service.

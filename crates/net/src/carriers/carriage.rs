@@ -187,7 +187,8 @@ impl Exchange {
 
     /// Sends packets of the endpoint over the connection that is their path. False if they are for a socket.
     pub(crate) fn transmit_by_stream(&mut self, now: Instant, path: PathAddr, size: usize) -> bool {
-        if path.local.port() != STREAM_PORT {
+        let is_socket = |bound: &Bound| bound.path.local == path.local;
+        if path.local.port() != STREAM_PORT || self.sockets.iter().any(is_socket) {
             return false;
         }
         let bytes = self.batch.bytes();

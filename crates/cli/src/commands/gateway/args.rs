@@ -61,7 +61,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_enum, value_name = "HOW", requires = "sctp")]
     pub(crate) framing: Option<FramingArg>,
     /// Local UDP port (default: 9899 when accepting SCTP clients, else any).
-    #[arg(long = "port", alias = "udp-port", value_name = "PORT")]
+    #[arg(long = "port", alias = "udp-port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(..65535))]
     pub(crate) udp_port: Option<u16>,
     /// Maximum number of concurrent clients; further ones are refused (default: 10000, with --sctp
     /// 1000).
