@@ -430,11 +430,11 @@ impl StackConfig {
     /// The UDP ports of a server beside its first.
     pub(crate) fn beside_ports(&self) -> Vec<u16> {
         let serves = self.accept && self.encapsulation == Encapsulation::Udp;
-        let carriers =
-            self.carrying.carriers.udp_ports().filter(|port| serves && *port != self.udp_port);
-        let mut ports: Vec<_> = self.second_port().into_iter().chain(carriers).collect();
-        ports.dedup();
-        ports
+        let second = self.second_port();
+        let taken = [Some(self.udp_port), second];
+        let carriers = self.carrying.carriers.udp_ports();
+        let free = carriers.filter(|port| serves && !taken.contains(&Some(*port)));
+        second.into_iter().chain(free).collect()
     }
 
     /// The second port of a server, if it is to have one.

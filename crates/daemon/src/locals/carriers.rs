@@ -90,11 +90,19 @@ pub(crate) fn bind_at(core: &mut Core, local: &mut Local, binding: &LocalBinding
 /// At all addresses or at none.
 fn bind_everywhere(core: &mut Core, port: u16) -> io::Result<()> {
     let mut open = std::mem::take(&mut core.locals.open);
+    let first = core.locals.next_socket();
     let bound = open.iter_mut().try_for_each(|local| {
         let LocalAddress { addr, prefix_len, mtu, .. } = local.address;
         let device = Some(local.interface.clone()).filter(|_| !addr.ip().is_loopback());
         bind(core, local, LocalBinding { addr, device, prefix_len, mtu }, port)
     });
+    if bound.is_err() {
+        for local in &mut open {
+            for socket in local.beside.extract_if(.., |socket| *socket > first) {
+                core.driver.unbind(core.now, Source::Local(socket).token());
+            }
+        }
+    }
     core.locals.open = open;
     bound
 }
