@@ -6,7 +6,7 @@ use crate::config::{self, Encapsulation, LocalName, StackConfig};
 use crate::privileged;
 use crate::token::Source;
 use manypath_engine::LocalAddress;
-use manypath_net::{Carrier, Driver, Interface, LocalBinding, UdpPort};
+use manypath_net::{Carrier, Carriers, Driver, Interface, LocalBinding, UdpPort};
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
 use std::io;
@@ -62,6 +62,8 @@ pub(crate) struct Locals {
     port: u16,
     /// The privileged port at which there are sockets beside those.
     pub(crate) second_port: Option<u16>,
+    /// The carriers with which the stack began, whatever the settings have become.
+    pub(crate) tried: Carriers,
     /// The carriers by which peers are served beside those.
     pub(crate) carriers: Vec<Carrier>,
     /// How many sockets have been opened.
@@ -71,9 +73,9 @@ pub(crate) struct Locals {
 impl Locals {
     /// No socket is open yet.
     pub(crate) fn closed() -> Self {
-        let (open, own, failed, carriers) = Default::default();
+        let (open, own, failed, tried, carriers) = Default::default();
         let (begun, port, second_port, sockets) = (false, 0, None, 0);
-        Self { open, own, failed, begun, port, second_port, carriers, sockets }
+        Self { open, own, failed, begun, port, second_port, tried, carriers, sockets }
     }
 
     /// Whether peers can reach this stack, as far as this host has addresses.

@@ -225,7 +225,7 @@ impl Attempts {
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
-        } else if self.is_by_relay(id) || usual || !base.core.config.carrying.carriers.is_empty() {
+        } else if self.is_by_relay(id) || usual || !base.core.locals.tried.is_empty() {
             base.core.config.limits.fallback_timeout * USUAL_PATIENCE
         } else {
             base.core.config.limits.fallback_timeout

@@ -27,6 +27,7 @@ pub(crate) fn begin(core: &mut Core) {
     if let Err(error) = core.driver.carry_by(&core.registry, tokens, carriers, usual, proxy) {
         return warn!(target: log::STACK, "no carriers beside UDP: {error}");
     }
+    core.locals.tried = carriers;
     if !core.config.accept {
         return;
     }
@@ -64,7 +65,7 @@ fn proxy(core: &Core) -> Option<SocketAddr> {
 /// Accepts connections at the TCP ports.
 pub(crate) fn listen(core: &mut Core) {
     core.locals.carriers.retain(|carrier| matches!(carrier, Carrier::Udp(_)));
-    for port in core.config.carrying.carriers.tcp_ports().filter(|_| core.config.accept) {
+    for port in core.locals.tried.tcp_ports().filter(|_| core.config.accept) {
         let listens = match core.config.loops() {
             1 => core.driver.listen(port),
             _ => Err(io::Error::other("connections that carry are for servers with one loop")),
