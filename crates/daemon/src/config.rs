@@ -102,8 +102,8 @@ pub enum Encapsulation {
 pub struct Carrying {
     /// How packets get to peers where UDP at the usual port does not; where a server listens beside that port.
     pub carriers: Carriers,
-    /// The HTTP proxy by which carriers may go, as HOST:PORT.
-    pub proxy: Option<String>,
+    /// The HTTP proxy by which carriers may go, as HOST:PORT, or why there is none.
+    pub proxy: Result<String, &'static str>,
     /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](StackConfig::peer_udp_port), where any user of
     /// the peer's host may answer, unless a rule says otherwise.
     pub unproven: bool,
@@ -128,7 +128,7 @@ impl Default for Carrying {
     fn default() -> Self {
         Self {
             carriers: Carriers::default(),
-            proxy: None,
+            proxy: Err("no proxy is named"),
             unproven: false,
             redundancy: Redundancy::Off,
             shared_bottleneck: SharedBottleneck::Detect,

@@ -154,7 +154,7 @@ impl Driver {
     }
 
     /// Gets packets to peers at one of the `usual` UDP ports by other `carriers` where those are silent, some of them
-    /// by an HTTP `proxy`. `tokens` names connections in the poll.
+    /// by an HTTP proxy, of which `proxies` has an address of each family. `tokens` names connections in the poll.
     ///
     /// # Errors
     /// When the poll cannot be used.
@@ -164,11 +164,11 @@ impl Driver {
         tokens: fn(u64) -> Token,
         carriers: Carriers,
         usual: Vec<u16>,
-        proxy: Option<SocketAddr>,
+        proxies: Vec<SocketAddr>,
     ) -> io::Result<()> {
-        let usable = if proxy.is_some() { carriers } else { carriers.without_proxy() };
+        let usable = if proxies.is_empty() { carriers.without_proxy() } else { carriers };
         self.exchange.carriage.ways = Ways::new(usable, usual);
-        self.exchange.carriage.streams.watch_in(registry, tokens, proxy)
+        self.exchange.carriage.streams.watch_in(registry, tokens, proxies)
     }
 
     /// Accepts connections that carry packets at a TCP port of all addresses with sockets, those to come too. Paths over

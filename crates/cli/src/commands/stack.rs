@@ -139,22 +139,31 @@ pub(crate) fn configure(
     Ok(())
 }
 
-/// Where the environment says that the HTTP proxy is.
-fn proxy() -> Option<String> {
+/// Where the environment says that the HTTP proxy is, as HOST:PORT, or why none is used.
+fn proxy() -> Result<String, &'static str> {
     let mut named =
-        ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(|it| std::env::var(it).ok());
-    named.find(|named| !named.is_empty()).map(|named| proxy_place(&named))
+        ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
+    proxy_at(&named.next().unwrap_or_default())
 }
 
-/// The proxy as HOST:PORT. One of another kind stays as it is named, for the log.
-fn proxy_place(named: &str) -> String {
-    let place = named.strip_prefix("http://").unwrap_or(named);
-    if place.contains("://") {
-        return place.to_owned();
+/// What is not used is not repeated: it may have a password.
+fn proxy_at(named: &str) -> Result<String, &'static str> {
+    let (scheme, place) = named.split_once("://").unwrap_or(("http", named));
+    if place.contains('@') {
+        return Err("HTTPS_PROXY names a user, and proxies that ask for a password are not used");
+    }
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err(
+            "HTTPS_PROXY is not of the form http://HOST:PORT, and other proxies are not used",
+        );
     }
     let place = place.split('/').next().unwrap_or_default();
     let port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    if port { place.to_owned() } else { format!("{place}:80") }
+    match (place, port) {
+        ("", _) => Err("HTTPS_PROXY is not set"),
+        (_, true) => Ok(place.to_owned()),
+        (_, false) => Ok(format!("{place}:80")),
+    }
 }
 
 /// Runs a stack to its end, with an engine loop for each of the configurations. `port` is the option that gives it another UDP
@@ -235,15 +244,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_where_its_address_says() {
+    fn a_proxy_is_named_by_host_and_port_and_no_password_is_told() {
         for (named, place) in [
             ("http://proxy.example:3128/", "proxy.example:3128"),
-            ("http://proxy.example:3128/path/more", "proxy.example:3128"),
-            ("proxy.example:3128", "proxy.example:3128"),
-            ("http://proxy.example", "proxy.example:80"),
-            ("https://proxy.example:443", "https://proxy.example:443"),
+            ("HTTP://proxy.example/a:1", "proxy.example:80"),
+            ("[2001:db8::1]:3128", "[2001:db8::1]:3128"),
+            ("[2001:db8::1]", "[2001:db8::1]:80"),
         ] {
-            assert_eq!(proxy_place(named), place);
+            assert_eq!(proxy_at(named).as_deref(), Ok(place), "{named}");
+        }
+        for wrong in ["", "http://", "https://a:1", "socks5://a:1", "http://user:se/cret@a:1"] {
+            assert!(proxy_at(wrong).is_err_and(|why| !why.contains("cret")), "{wrong}");
         }
     }
 }

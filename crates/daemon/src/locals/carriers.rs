@@ -23,8 +23,8 @@ pub(crate) fn begin(core: &mut Core) {
     let mut usual = vec![core.config.peer_udp_port, core.config.privileged_port];
     usual.retain(|port| *port != 0);
     let tokens = |id| Source::Carrier(id).token();
-    let proxy = proxy(core);
-    if let Err(error) = core.driver.carry_by(&core.registry, tokens, carriers, usual, proxy) {
+    let proxies = proxies(core);
+    if let Err(error) = core.driver.carry_by(&core.registry, tokens, carriers, usual, proxies) {
         return warn!(target: log::STACK, "no carriers beside UDP: {error}");
     }
     core.locals.tried = carriers;
@@ -41,25 +41,23 @@ pub(crate) fn begin(core: &mut Core) {
     listen(core);
 }
 
-/// Where the proxy is, if a carrier needs one.
-fn proxy(core: &Core) -> Option<SocketAddr> {
-    if !core.config.carrying.carriers.names_proxy() {
-        return None;
+/// Where the proxy is, if a carrier needs one: an address of each family.
+fn proxies(core: &Core) -> Vec<SocketAddr> {
+    let carrying = &core.config.carrying;
+    // A stack for listeners alone dials nobody, and begins in the loop, which is not to wait for names.
+    if !carrying.carriers.names_proxy() || core.config.process.listeners_only {
+        return Vec::new();
     }
-    let found = match &core.config.carrying.proxy {
-        Some(named) if named.contains("://") => {
-            Err(io::Error::other("only proxies at http:// are spoken to"))
-        }
-        Some(named) => named.to_socket_addrs().map(|mut all| all.next()),
-        None => Ok(None),
-    };
-    let named = core.config.carrying.proxy.as_deref().unwrap_or("HTTPS_PROXY is not set");
-    match found {
-        Ok(Some(found)) => return Some(found),
-        Ok(None) => warn!(target: log::STACK, "no proxy carries packets: {named}"),
-        Err(error) => warn!(target: log::STACK, "no proxy carries packets: {named}: {error}"),
-    }
-    None
+    let named = carrying.proxy.as_ref().map_err(|why| (*why).to_owned());
+    let found = named.and_then(|named| {
+        let all = named.to_socket_addrs().map_err(|error| format!("{named}: {error}"))?;
+        let (v4, v6): (Vec<_>, Vec<_>) = all.partition(SocketAddr::is_ipv4);
+        Ok([v4.first(), v6.first()].into_iter().flatten().copied().collect())
+    });
+    found.unwrap_or_else(|why| {
+        warn!(target: log::STACK, "no proxy carries packets: {why}");
+        Vec::new()
+    })
 }
 
 /// Accepts connections at the TCP ports.

@@ -60,8 +60,8 @@ pub(crate) struct Streams {
     /// Listeners with connections that no new event will report.
     waiting: BTreeSet<Token>,
     failed: BTreeMap<(PathAddr, Carrier), (Instant, Duration)>,
-    /// The HTTP proxy that makes connections.
-    proxy: Option<SocketAddr>,
+    /// Where the HTTP proxy is that makes connections, by each family of addresses.
+    proxies: Vec<SocketAddr>,
     look: Option<Instant>,
     /// Connections that are over, until the endpoint has been told.
     over: Vec<Ended>,
@@ -89,14 +89,14 @@ pub(crate) struct Ended {
 }
 
 impl Streams {
-    /// Watches its connections in a poll, by these names; some of them are made by `proxy`.
+    /// Watches its connections in a poll, by these names; some of them are made by a proxy.
     pub(crate) fn watch_in(
         &mut self,
         registry: &Registry,
         tokens: Tokens,
-        proxy: Option<SocketAddr>,
+        proxies: Vec<SocketAddr>,
     ) -> io::Result<()> {
-        (self.poll, self.proxy) = (Some((registry.try_clone()?, tokens)), proxy);
+        (self.poll, self.proxies) = (Some((registry.try_clone()?, tokens)), proxies);
         Ok(())
     }
 
@@ -159,17 +159,25 @@ impl Streams {
         if pausing || self.all.len() >= MAX_STREAMS {
             return None;
         }
+        let (to, asked) = match carrier {
+            Carrier::Proxy(_) => (self.proxy_for(ends.local)?, Some(ends.remote)),
+            _ => (ends.remote, None),
+        };
         self.counters.carrier_streams_dialled += 1;
-        let (proxy, by) =
-            (self.proxy.filter(|_| matches!(carrier, Carrier::Proxy(_))), Some(carrier));
-        let socket = connect(ends.local.ip(), proxy.unwrap_or(ends.remote), device);
-        let asked = proxy.map(|_| ends.remote);
+        // Loopback is reached through no other interface.
+        let device = device.filter(|_| !to.ip().is_loopback());
+        let socket = connect(ends.local.ip(), to, device);
         let stream = socket.and_then(|socket| Stream::dialled(socket, now, asked));
-        let kept = stream.and_then(|stream| self.keep(now, Link { stream, ends, by }));
+        let link = |stream| Link { stream, ends, by: Some(carrier) };
+        let kept = stream.and_then(|stream| self.keep(now, link(stream)));
         if kept.is_err() {
             self.note_failure(now, ends, carrier);
         }
         kept.ok()
+    }
+
+    fn proxy_for(&self, local: SocketAddr) -> Option<SocketAddr> {
+        self.proxies.iter().copied().find(|proxy| proxy.is_ipv4() == local.is_ipv4())
     }
 
     fn keep(&mut self, now: Instant, link: Link) -> io::Result<Token> {

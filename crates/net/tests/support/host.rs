@@ -80,7 +80,9 @@ impl Host {
     pub(crate) fn carry_by(&mut self, carriers: &str, usual: u16, listen: Option<u16>) {
         let tokens = |id| Token(1000 + id as usize);
         let (registry, carriers) = (self.poll.registry(), carriers.parse().unwrap());
-        self.driver.carry_by(registry, tokens, carriers, vec![usual], self.proxy).unwrap();
+        self.driver
+            .carry_by(registry, tokens, carriers, vec![usual], self.proxy.into_iter().collect())
+            .unwrap();
         listen.into_iter().for_each(|port| self.driver.listen(port).unwrap());
     }
 
