@@ -98,6 +98,8 @@ counters! {
     carrier_streams_accepted,
     /// TCP connections refused: too many of a host or in all, or to an address that carries no paths.
     carrier_streams_refused,
+    /// Times that no TCP connection could be accepted: no descriptor or no memory.
+    carrier_accepts_failed,
     /// TCP connections ended because what came is not of this protocol, or only packets of no association.
     carrier_streams_foreign,
     /// TCP connections ended because no packet of an association came in time, or too many had brought none.

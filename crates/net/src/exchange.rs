@@ -143,7 +143,12 @@ impl Exchange {
             let strays = Datagram { from, bytes: &bytes[begin..], ecn, stamp, stride };
             self.sockets[index].pass_on(&strays);
         }
-        self.unanswered += bytes.len();
+        self.count_unanswered(now, bytes.len());
+    }
+
+    /// The endpoint has been given so many bytes.
+    pub(crate) fn count_unanswered(&mut self, now: Instant, bytes: usize) {
+        self.unanswered += bytes;
         if self.unanswered >= BYTES_PER_FLUSH {
             self.flush(now);
         }
@@ -207,7 +212,7 @@ impl Exchange {
         self.after_send(now, index);
     }
 
-    fn after_send(&mut self, now: Instant, index: usize) {
+    pub(crate) fn after_send(&mut self, now: Instant, index: usize) {
         if let Some(blocked) = self.sockets[index].await_writable_if_blocked() {
             let local = self.sockets[index].path.local;
             self.endpoint.handle_backpressure(now, local, blocked);

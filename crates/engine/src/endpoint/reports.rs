@@ -88,10 +88,12 @@ impl Endpoint {
         }
     }
 
-    /// Where the peer of the association whose own tag is `tag` was asked, or has called from: one of its addresses.
-    pub fn asked_at(&self, tag: u32) -> Option<SocketAddr> {
+    /// Where the peer of the association whose own tag is `tag` was asked, or has called from: one of its addresses; and
+    /// whether the association has `path`, confirmed or not.
+    pub fn asked_at(&self, tag: u32, path: &PathAddr) -> Option<(SocketAddr, bool)> {
         let id = self.registry.index.by_tag(VerificationTag(tag))?;
-        Some(self.registry.get(id)?.handshake.path.remote)
+        let association = self.registry.get(id)?;
+        Some((association.handshake.path.remote, association.paths.by_addr(path).is_some()))
     }
 
     /// Whether an association is waiting for its peer's first answers at the far end of `path`, or does not know that

@@ -14,6 +14,8 @@ use mio::Token;
 use mio::event::Event;
 use std::net::SocketAddr;
 
+/// Bytes read from all connections in one turn.
+const READ_PER_TURN: usize = 1 << 20;
 /// Where the tag of a packet is.
 const TAG: std::ops::Range<usize> = 4..8;
 
@@ -24,7 +26,7 @@ pub(crate) struct Carriage {
     pub(crate) streams: Streams,
     /// How often another carrier was chosen.
     pub(crate) switches: u64,
-    /// Packets dropped that came by a carrier and are of no association.
+    /// Packets dropped that came by a carrier and are of no association here.
     pub(crate) strays: u64,
 }
 
@@ -108,7 +110,7 @@ impl Carriage {
         if !other && !self.ways.covers(&path) {
             return None;
         }
-        let asked = asked_at(endpoint, packet)?;
+        let (asked, _) = asked_at(endpoint, packet, &path)?;
         let remote = SocketAddr::new(path.remote.ip(), asked.port());
         let belongs = PathAddr { remote, ..path };
         if !self.ways.may_carry(&belongs, carrier) {
@@ -128,18 +130,22 @@ impl Carriage {
     }
 }
 
-/// Where the peer of the association was asked whose packet this is.
-fn asked_at(endpoint: &Endpoint, packet: &[u8]) -> Option<SocketAddr> {
+/// Where the peer of the association was asked whose packet this is, and whether `path` is one of its paths.
+fn asked_at(endpoint: &Endpoint, packet: &[u8], path: &PathAddr) -> Option<(SocketAddr, bool)> {
     let tag = <[u8; 4]>::try_from(packet.get(TAG)?).ok()?;
-    endpoint.asked_at(u32::from_be_bytes(tag))
+    endpoint.asked_at(u32::from_be_bytes(tag), path)
 }
 
 impl Exchange {
-    /// Reads packets from connections, up to a bound for each.
+    /// Reads packets from connections, up to a bound for each and for all.
     pub(crate) fn read_streams(&mut self, now: Instant) {
         let mut inbox = std::mem::take(&mut self.carriage.streams.inbox);
-        for id in self.carriage.streams.take_unread() {
+        let mut left = READ_PER_TURN;
+        while left > 0
+            && let Some(id) = self.carriage.streams.next_unread()
+        {
             let received = self.carriage.streams.receive(id, &mut inbox);
+            left = left.saturating_sub(inbox.packets.len());
             let mut packets = inbox.packets.iter_mut();
             let taken = packets.all(|packet| self.take_from_stream(now, id, packet));
             match (received, taken) {
@@ -167,8 +173,11 @@ impl Exchange {
             }
             None => self.carriage.strays += 1,
         }
-        let proven = asked_at(&self.endpoint, packet).is_some();
-        self.carriage.streams.note_packet(now, id, proven || by.is_some() && path.is_some())
+        // Whoever has an association knows its tag; the connection counts as proven once it is a path of that.
+        let known = asked_at(&self.endpoint, packet, &ends);
+        let proven = if by.is_some() { path.is_some() } else { known.is_some_and(|(_, has)| has) };
+        self.count_unanswered(now, packet.len());
+        self.carriage.streams.note_packet(now, id, proven, known.is_some())
     }
 
     /// Tells the endpoint of connections that are over.
@@ -230,14 +239,15 @@ impl Exchange {
         let endpoint = &self.endpoint;
         let in_doubt = |path: &PathAddr| endpoint.is_path_in_doubt(path);
         for copy in self.carriage.ways.take_copies(now, in_doubt) {
-            let of = |bound: &&mut Bound| bound.path.local == copy.path.local;
-            let Some(bound) = self.sockets.iter_mut().find(of) else { continue };
+            let of = |bound: &Bound| bound.path.local == copy.path.local;
+            let Some(index) = self.sockets.iter().position(of) else { continue };
             let (remote, segment_size) = (copy.path.remote, copy.bytes.len());
             let (bytes, ecn) = (&copy.bytes[..], Ecn::NotEct);
             let packets = Packets { remote, segment_size, bytes, may_fragment: false, ecn };
             for carrier in copy.by {
-                self.carriage.send_by(now, carrier, bound, packets);
+                self.carriage.send_by(now, carrier, &mut self.sockets[index], packets);
             }
+            self.after_send(now, index);
         }
         if self.carriage.streams.due().is_some_and(|due| due <= now) {
             let locals = self.local_ips();

@@ -20,11 +20,12 @@ const PREFIX: usize = 2;
 pub(crate) const MAX_PACKET: usize = 9216;
 /// Bytes that wait for the kernel at most. It is a queue as that of an interface: packets beyond it are dropped.
 const MAX_WAITING: usize = 128 << 10;
+/// As many while a connection that was accepted is no path of an association.
+const MAX_WAITING_UNPROVEN: usize = 8 << 10;
 /// Bytes that the kernel takes without having sent them. What waits there cannot be dropped any more.
 const UNSENT: libc::c_int = 64 << 10;
-/// Bytes read at a time, and in one turn.
+/// Bytes read at a time, and after which the other connections have their turn.
 const READ_SIZE: usize = 64 << 10;
-const READ_PER_TURN: usize = 256 << 10;
 /// How long the other host may leave bytes unacknowledged, in milliseconds.
 const USER_TIMEOUT: libc::c_int = 20_000;
 
@@ -40,11 +41,13 @@ pub(crate) struct Stream {
     /// Bytes of the greeting that are still to come.
     greeting: usize,
     waiting: Vec<u8>,
+    /// Bytes that may wait.
+    room: usize,
     /// Bytes at the front of `waiting` that the kernel has.
     sent: usize,
     partial: Vec<u8>,
     pub(crate) begun: Instant,
-    /// When a packet of an association last came.
+    /// When a packet of an association last came, over a path of that.
     pub(crate) proven: Option<Instant>,
     /// Packets before the first one of an association.
     pub(crate) unproven_packets: u32,
@@ -72,7 +75,8 @@ impl Stream {
         let mut waiting = request.unwrap_or_default().into_bytes();
         let sent_first = waiting.len();
         waiting.extend(GREETING);
-        Ok(Self { waiting, answer, sent_first, open: false, greeting: 0, ..stream })
+        let (room, open, greeting) = (MAX_WAITING, false, 0);
+        Ok(Self { waiting, room, answer, sent_first, open, greeting, ..stream })
     }
 
     /// A connection that another host has made.
@@ -94,6 +98,7 @@ impl Stream {
             sent_first: 0,
             greeting: GREETING.len(),
             waiting,
+            room: MAX_WAITING_UNPROVEN,
             sent: 0,
             partial,
             begun: now,
@@ -116,6 +121,11 @@ impl Stream {
         Ok(())
     }
 
+    /// A packet of an association has come, over a path of that.
+    pub(crate) const fn prove(&mut self, now: Instant) {
+        (self.proven, self.room) = (Some(now), MAX_WAITING);
+    }
+
     /// Queues packets of `size` bytes each, of which the last may be shorter, and gives the kernel what it takes.
     pub(crate) fn send(
         &mut self,
@@ -124,7 +134,7 @@ impl Stream {
         counters: &mut Counters,
     ) -> Result<(), Over> {
         for packet in bytes.chunks(size.max(1)) {
-            let full = self.waiting.len() - self.sent + packet.len() > MAX_WAITING;
+            let full = self.waiting.len() - self.sent + packet.len() > self.room;
             match (packet.len() > MAX_PACKET, full) {
                 (true, _) => counters.dropped_too_big += 1,
                 (false, true) => counters.carrier_queue_full += 1,
@@ -170,7 +180,7 @@ impl Stream {
     pub(crate) fn receive(&mut self, inbox: &mut Inbox) -> Result<bool, Over> {
         inbox.scratch.resize(READ_SIZE, 0);
         let mut read = 0;
-        while read < READ_PER_TURN {
+        while read < READ_SIZE {
             let count = match (&self.socket).read(&mut inbox.scratch) {
                 Ok(0) => return Err(Over::Closed),
                 Ok(count) => count,
@@ -242,6 +252,11 @@ impl Packed {
     fn push(&mut self, packet: &[u8]) {
         self.bytes.extend(packet);
         self.ends.push(self.bytes.len());
+    }
+
+    /// Bytes of all of them.
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,6 +1,6 @@
 //! The TCP connections that carry packets: made, accepted, bounded and ended.
 //!
-//! One that has not brought a packet of an association is worth nothing: it costs a descriptor and less than 10 KiB, there
+//! One that is no path of an association is worth nothing: it costs a descriptor and less than 10 KiB, there
 //! are few of them, and none for long. What it says of addresses is proved as for paths over UDP: the endpoint takes its two
 //! ends for a path.
 
@@ -17,16 +17,18 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 use std::os::fd::AsRawFd;
 
-/// Most connections, of either side, and of one host.
+/// Most connections, how many of them may be accepted ones, and how many those of one host.
 const MAX_STREAMS: usize = 4096;
+const MAX_ACCEPTED: usize = 3072;
 const MAX_OF_HOST: usize = 256;
-/// Most accepted connections that have brought no packet of an association, in all and of one host.
+/// Most accepted connections that are no path of an association, in all and of one host.
 const MAX_UNPROVEN: usize = 256;
 const MAX_UNPROVEN_OF_HOST: usize = 16;
-/// How long a connection may be without a packet of an association: at its beginning, and later. HEARTBEATs come every
-/// 30 s, or every 90 s over metered paths.
+/// How long a connection may be no path of an association, and later without a packet of one. HEARTBEATs come every 30 s, or
+/// every 90 s over metered paths.
 const UNPROVEN_LIFE: Duration = Duration::from_secs(10);
 const IDLE_LIFE: Duration = Duration::from_secs(240);
 /// Packets that may come before the first one of an association.
@@ -55,8 +57,9 @@ pub(crate) struct Streams {
     all: BTreeMap<Token, Link>,
     by_ends: BTreeMap<(PathAddr, Option<Carrier>), Token>,
     listeners: BTreeMap<Token, Socket>,
-    /// Connections with bytes to be read.
+    /// Connections with bytes to be read, and the one that was read last.
     unread: BTreeSet<Token>,
+    read: Option<Token>,
     /// Listeners with connections that no new event will report.
     waiting: BTreeSet<Token>,
     failed: BTreeMap<(PathAddr, Carrier), (Instant, Duration)>,
@@ -84,7 +87,7 @@ pub(crate) struct Ended {
     pub(crate) ends: PathAddr,
     /// What it was to paths, if it was made here.
     pub(crate) by: Option<Carrier>,
-    /// It has never brought a packet of an association.
+    /// It was never a path of an association.
     pub(crate) failed: bool,
 }
 
@@ -104,13 +107,14 @@ impl Streams {
     pub(crate) fn listen(&mut self, port: u16) -> io::Result<()> {
         let v4 = SocketAddr::from(([0; 4], port));
         let v6 = SocketAddr::from(([0_u16; 8], port));
-        self.keep_listener(listener(v4)?)?;
-        match listener(v6) {
+        let v4 = listener(v4)?;
+        let v6 = match listener(v6) {
             // A host without IPv6.
-            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(()),
-            socket => self.keep_listener(socket?),
-        }
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => None,
+            socket => Some(socket?),
+        };
+        std::iter::once(v4).chain(v6).try_for_each(|socket| self.keep_listener(socket))
     }
 
     fn keep_listener(&mut self, socket: Socket) -> io::Result<()> {
@@ -119,7 +123,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Accepts no more.
+    /// Accepts no more connections: another process does.
     pub(crate) fn stop_listening(&mut self) {
         for socket in std::mem::take(&mut self.listeners).into_values() {
             self.deregister(socket.as_raw_fd());
@@ -192,10 +196,13 @@ impl Streams {
         self.counters.carrier_streams_failed += 1;
         let ends = (ends, carrier);
         let pause = self.failed.get(&ends).map_or(MIN_PAUSE, |(_, pause)| *pause * 2);
-        if self.failed.len() < MAX_FAILED || self.failed.contains_key(&ends) {
-            let pause = pause.min(MAX_PAUSE);
-            self.failed.insert(ends, (now + pause, pause));
+        let pause = pause.min(MAX_PAUSE);
+        self.failed.retain(|_, (until, _)| now.since(*until) < MAX_PAUSE);
+        if self.failed.len() >= MAX_FAILED && !self.failed.contains_key(&ends) {
+            let first = self.failed.iter().min_by_key(|(_, (until, _))| *until);
+            first.map(|(ends, _)| *ends).map(|ends| self.failed.remove(&ends));
         }
+        self.failed.insert(ends, (now + pause, pause));
     }
 
     /// Sends packets over a connection.
@@ -246,12 +253,16 @@ impl Streams {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 // No descriptor or no memory.
-                Err(_) => break,
+                Err(_) => {
+                    self.counters.carrier_accepts_failed += 1;
+                    break;
+                }
             }
         }
         // The others wait until the next look.
         self.waiting.insert(id);
-        self.look = Some(now + ACCEPT_PAUSE);
+        let soon = now + ACCEPT_PAUSE;
+        self.look = Some(self.look.map_or(soon, |look| look.min(soon)));
     }
 
     fn admit(&mut self, now: Instant, socket: Socket, peer: &SockAddr, locals: &[IpAddr]) {
@@ -274,9 +285,11 @@ impl Streams {
 
     fn may_admit(&mut self, now: Instant, ends: &PathAddr, locals: &[IpAddr]) -> bool {
         let unproven = |link: &&Link| link.by.is_none() && link.stream.proven.is_none();
-        let host = |link: &&Link| link.ends.remote.ip() == ends.remote.ip();
-        let of_host = self.all.values().filter(host);
-        let open = self.all.len() < MAX_STREAMS
+        let accepted = self.all.values().filter(|link| link.by.is_none());
+        let host = |link: &&Link| host_of(link.ends.remote.ip()) == host_of(ends.remote.ip());
+        let of_host = accepted.clone().filter(host);
+        let open = accepted.count() < MAX_ACCEPTED
+            && self.all.len() < MAX_STREAMS
             && of_host.clone().count() < MAX_OF_HOST
             && of_host.filter(unproven).count() < MAX_UNPROVEN_OF_HOST;
         if !open || !locals.contains(&ends.local.ip()) || self.between(ends).is_some() {
@@ -291,9 +304,13 @@ impl Streams {
         true
     }
 
-    /// Connections with bytes to be read, of which the caller reads each once.
-    pub(crate) fn take_unread(&mut self) -> BTreeSet<Token> {
-        std::mem::take(&mut self.unread)
+    /// The next connection with bytes to be read, which the caller reads.
+    pub(crate) fn next_unread(&mut self) -> Option<Token> {
+        let behind = (self.read.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let next = self.unread.range(behind).next().or_else(|| self.unread.first()).copied()?;
+        self.unread.remove(&next);
+        self.read = Some(next);
+        Some(next)
     }
 
     /// Whether a turn has left work over.
@@ -317,13 +334,20 @@ impl Streams {
         link.stream.flush(&mut self.counters)
     }
 
-    /// A packet has come over a connection; `proven` if it is one of an association. False if it was one too many.
-    pub(crate) fn note_packet(&mut self, now: Instant, id: Token, proven: bool) -> bool {
+    /// A packet has come over a connection: `proven` if that is a path of the packet's association, `known` if there is such
+    /// an association. False if it was one too many.
+    pub(crate) fn note_packet(
+        &mut self,
+        now: Instant,
+        id: Token,
+        proven: bool,
+        known: bool,
+    ) -> bool {
         let Some(link) = self.all.get_mut(&id) else { return false };
         if proven {
-            link.stream.proven = Some(now);
+            link.stream.prove(now);
             link.by.map(|carrier| self.failed.remove(&(link.ends, carrier)));
-        } else if link.stream.proven.is_none() {
+        } else if link.stream.proven.is_none() && !known {
             link.stream.unproven_packets += 1;
         }
         link.stream.unproven_packets <= MAX_UNPROVEN_PACKETS
@@ -381,6 +405,14 @@ impl Streams {
     }
 }
 
+/// What stands for a host: its address, with IPv6 the first 64 bits of it.
+fn host_of(addr: IpAddr) -> IpAddr {
+    match addr {
+        IpAddr::V4(_) => addr,
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+    }
+}
+
 fn listener(addr: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     if addr.is_ipv6() {
@@ -407,5 +439,36 @@ fn connect(local: IpAddr, remote: SocketAddr, device: Option<&str>) -> io::Resul
     match socket.connect(&SockAddr::from(remote)) {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
         result => result.map(|()| socket),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(host: u32) -> PathAddr {
+        let remote = SocketAddr::new(IpAddr::V4(host.into()), 443);
+        PathAddr { local: "192.0.2.1:4000".parse().unwrap(), remote }
+    }
+
+    #[test]
+    fn new_destinations_have_their_pause_whatever_has_failed_before() {
+        let (mut streams, carrier) = (Streams::default(), Carrier::Tcp(443));
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        for host in 0..2 * MAX_FAILED as u32 {
+            streams.note_failure(at(0), ends(host), carrier);
+            assert!(streams.failed.contains_key(&(ends(host), carrier)), "{host}");
+        }
+        assert_eq!(streams.failed.len(), MAX_FAILED);
+        streams.note_failure(at(100), ends(0), carrier);
+        assert_eq!(streams.failed.len(), 1, "the others are old");
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_host() {
+        let host = |addr: &str| host_of(addr.parse().unwrap());
+        assert_eq!(host("2001:db8::1"), host("2001:db8:0:0:ffff::2"));
+        assert_ne!(host("2001:db8::1"), host("2001:db8:0:1::1"));
+        assert_ne!(host("192.0.2.1"), host("192.0.2.2"));
     }
 }

@@ -7,6 +7,7 @@ use manypath_net::Carrier;
 use namespace::{in_namespace, run};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// A TCP port that nobody has.
@@ -89,14 +90,14 @@ fn tcp_carries_in_both_directions() {
 /// What comes in between two ends of TCP connections, until it is dropped.
 struct Between {
     port: u16,
-    streams: std::sync::Arc<std::sync::Mutex<Vec<TcpStream>>>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Between {
     fn new(ip: &str, to: SocketAddr) -> Self {
         let listener = TcpListener::bind(format!("{ip}:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let streams = std::sync::Arc::<std::sync::Mutex<Vec<TcpStream>>>::default();
+        let streams = Arc::<Mutex<Vec<TcpStream>>>::default();
         let all = streams.clone();
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
@@ -184,9 +185,52 @@ fn strangers_cost_little_and_keep_nobody_out() {
     drive(&mut a, &mut b, LIMIT, |_, b| b.driver.counters().carrier_streams_expired == 15);
 }
 
-/// UDP is blocked while data flows, for a while.
+/// Passes datagrams on between the first client and a server. The last packet of an association that the client has sent.
+fn relay(ip: &str, server: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
+    let socket = UdpSocket::bind(format!("{ip}:0")).unwrap();
+    let addr = socket.local_addr().unwrap();
+    let seen = Arc::<Mutex<Vec<u8>>>::default();
+    let kept = seen.clone();
+    std::thread::spawn(move || {
+        let (mut client, mut bytes) = (server, [0; 65536]);
+        while let Ok((len, from)) = socket.recv_from(&mut bytes) {
+            let packet = &bytes[..len];
+            if from != server {
+                client = from;
+                if packet[4..8] != [0; 4] {
+                    *kept.lock().unwrap() = packet.to_vec();
+                }
+            }
+            let to = if from == server { client } else { server };
+            let _ = socket.send_to(packet, to);
+        }
+    });
+    (addr, seen)
+}
+
+/// Whoever has an association knows its tag.
 #[test]
-fn a_path_moves_to_tcp_and_back() {
+fn a_connection_that_is_no_path_is_a_strangers_whatever_it_brings() {
+    let (mut a, mut b, (_, tcp), _usual) = hosts("127.7.29.1", "127.7.29.2");
+    let (addr, seen) = relay("127.7.29.9", b.locals[0]);
+    let id = a.connect(addr, SCTP_PORT);
+    transfer_on(&mut a, &mut b, id, &text(1 << 12), 1 << 12, || ());
+    let packet = seen.lock().unwrap().clone();
+    let length = (packet.len() as u16).to_be_bytes();
+    let bytes = [b"mpath/1\n", &length[..], &packet].concat();
+    let server = SocketAddr::new("127.7.29.2".parse().unwrap(), tcp);
+    let before = b.driver.counters().packets_received;
+    let mut strangers: Vec<_> = (0..16).map(|_| TcpStream::connect(server).unwrap()).collect();
+    strangers.iter_mut().for_each(|stranger| stranger.write_all(&bytes).unwrap());
+    drive(&mut a, &mut b, LIMIT, |_, b| b.driver.counters().packets_received >= before + 16);
+    let _another = TcpStream::connect(server).unwrap();
+    drive(&mut a, &mut b, LIMIT, |_, b| b.driver.counters().carrier_streams_refused == 1);
+    assert_eq!(b.driver.counters().carrier_streams_accepted, 16);
+}
+
+/// UDP is blocked while data flows.
+#[test]
+fn a_path_moves_to_tcp() {
     in_namespace(|| {
         let server = "127.7.27.2";
         let config =
@@ -204,6 +248,5 @@ fn a_path_moves_to_tcp_and_back() {
             run("nft", "add rule ip t c meta l4proto udp drop");
         });
         assert_eq!(a.driver.carrier_of(&path), Some(Carrier::Tcp(443)));
-        run("nft", "delete table ip t");
     });
 }
