@@ -88,7 +88,8 @@ counters! {
     carrier_switches,
     /// Packets dropped because too much waited for a TCP connection that carries packets.
     carrier_queue_full,
-    /// Packets dropped that came over a TCP connection made here and belong to no association.
+    /// Packets dropped that came over a TCP connection made here and belong to no association, or over one to a server whose
+    /// successor has new associations.
     carrier_strays,
     /// TCP connections made to carry packets.
     carrier_streams_dialled,

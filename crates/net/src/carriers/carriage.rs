@@ -2,7 +2,7 @@
 
 use super::stream::Over;
 use super::streams::Streams;
-use super::ways::Ways;
+use super::ways::{Ways, is_init};
 use super::{Carrier, STREAM_PORT};
 use crate::bound::Bound;
 use crate::counters::Counters;
@@ -26,7 +26,7 @@ pub(crate) struct Carriage {
     pub(crate) streams: Streams,
     /// How often another carrier was chosen.
     pub(crate) switches: u64,
-    /// Packets dropped that came by a carrier and are of no association here.
+    /// Packets dropped that came by a carrier and are of no association here, or begin one that another process is to have.
     pub(crate) strays: u64,
 }
 
@@ -161,6 +161,11 @@ impl Exchange {
     /// False if the connection is to end.
     fn take_from_stream(&mut self, now: Instant, id: Token, packet: &mut [u8]) -> bool {
         let Some((ends, by)) = self.carriage.streams.ends(id) else { return false };
+        if by.is_none() && is_init(packet) && self.carriage.streams.leaves() {
+            self.carriage.strays += 1;
+            // The client connects anew, to whoever listens now.
+            return !self.carriage.streams.is_unproven(id);
+        }
         self.told = self.told.max(now);
         // Nobody calls over a connection that was made here.
         let path = match by {

@@ -57,6 +57,8 @@ pub(crate) struct Streams {
     all: BTreeMap<Token, Link>,
     by_ends: BTreeMap<(PathAddr, Option<Carrier>), Token>,
     listeners: BTreeMap<Token, Socket>,
+    /// New associations are those of another process.
+    leaves: bool,
     /// Connections with bytes to be read, and the one that was read last.
     unread: BTreeSet<Token>,
     read: Option<Token>,
@@ -105,6 +107,7 @@ impl Streams {
 
     /// Accepts connections at a port of all addresses of this host.
     pub(crate) fn listen(&mut self, port: u16) -> io::Result<()> {
+        self.leaves = false;
         let v4 = SocketAddr::from(([0; 4], port));
         let v6 = SocketAddr::from(([0_u16; 8], port));
         let v4 = listener(v4)?;
@@ -125,6 +128,7 @@ impl Streams {
 
     /// Accepts no more connections: another process does.
     pub(crate) fn stop_listening(&mut self) {
+        self.leaves = true;
         for socket in std::mem::take(&mut self.listeners).into_values() {
             self.deregister(socket.as_raw_fd());
         }
@@ -311,6 +315,16 @@ impl Streams {
         self.unread.remove(&next);
         self.read = Some(next);
         Some(next)
+    }
+
+    /// Whether new associations are left to another process.
+    pub(crate) const fn leaves(&self) -> bool {
+        self.leaves
+    }
+
+    /// Whether a connection is no path of an association.
+    pub(crate) fn is_unproven(&self, id: Token) -> bool {
+        self.all.get(&id).is_some_and(|link| link.stream.proven.is_none())
     }
 
     /// Whether a turn has left work over.

@@ -332,7 +332,7 @@ impl Way {
 }
 
 /// Whether a packet is without a tag.
-fn is_init(packet: &[u8]) -> bool {
+pub(super) fn is_init(packet: &[u8]) -> bool {
     packet.get(4..8) == Some(&[0; 4])
 }
 
