@@ -169,7 +169,7 @@ impl Streams {
         }
         let (to, asked) = match carrier {
             Carrier::Proxy(_) => (self.proxy_for(ends.local)?, Some(ends.remote)),
-            _ => (ends.remote, None),
+            Carrier::Udp(_) | Carrier::Tcp(_) => (ends.remote, None),
         };
         self.counters.carrier_streams_dialled += 1;
         // Loopback is reached through no other interface.
