@@ -5,7 +5,7 @@ use super::path_manager::{Addressing, PathManager};
 use super::state::State;
 use super::tcb::Association;
 use crate::path::heartbeat::{self, Expiry};
-use crate::path::{MtuSearch, PathId, PathState};
+use crate::path::{MtuSearch, Path, PathId, PathState};
 use manypath_wire::chunk::Unknown;
 
 impl Association {
@@ -140,11 +140,15 @@ impl PathManager<'_> {
 
     /// Whether a lost HEARTBEAT on `id` is an error of the association as well: only on the path that
     /// would carry data (RFC 9260 section 8.1). Of several such paths the one with the fewest errors
-    /// decides, so that a dead path does not end an association whose other path is only idle.
+    /// decides, so that a dead path does not end an association whose other path is only idle. Where no path may carry
+    /// data, because no address is confirmed any more, no other timer would ever end it: all paths count then.
     fn counts_for_association(&self, id: PathId) -> bool {
         let usable = self.sender.usable(self.paths);
-        let Some(path) = self.paths.get(id).filter(|_| usable.contains(id)) else { return false };
-        let mut others = self.paths.iter().filter(|it| it.id() != id && usable.contains(it.id()));
-        self.sender.outstanding() == 0 && others.all(|it| it.errors() > path.errors())
+        let is_stranded = usable.is_empty() && self.paths.iter().all(|path| path.in_flight() == 0);
+        let counts = |path: &Path| is_stranded || usable.contains(path.id());
+        let Some(path) = self.paths.get(id).filter(|path| counts(path)) else { return false };
+        let mut others = self.paths.iter().filter(|it| it.id() != id && counts(it));
+        (is_stranded || self.sender.outstanding() == 0)
+            && others.all(|it| it.errors() > path.errors())
     }
 }
