@@ -230,9 +230,10 @@ impl<'b> PacketWriter<'b> {
         if self.out.len() < self.before || self.behind > 0 && self.room() < chunk.encoded_len() {
             return Err(NoRoom);
         }
+        self.needs_checksum |= matches!(chunk, Chunk::CookieEcho(_) | Chunk::Asconf(_));
         let Some(cover) = self.pending_cover(chunk.type_byte()) else {
             chunk.emit(&mut self.out)?;
-            self.count(chunk, 1);
+            self.chunks += 1;
             return Ok(());
         };
         let at = self.out.len();
@@ -241,14 +242,8 @@ impl<'b> PacketWriter<'b> {
             chunk.emit(out)
         })?;
         self.auth_at = Some(at);
-        self.count(chunk, 2);
+        self.chunks += 2;
         Ok(())
-    }
-
-    /// `chunk` was written, one of `chunks`.
-    const fn count(&mut self, chunk: &Chunk<'_>, chunks: u32) {
-        self.needs_checksum |= matches!(chunk, Chunk::CookieEcho(_) | Chunk::Asconf(_));
-        self.chunks += chunks;
     }
 
     /// Chunks written, AUTH among them.

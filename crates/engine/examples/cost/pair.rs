@@ -24,7 +24,7 @@ pub(crate) struct Pair {
     now: Instant,
     nodes: [Endpoint; 2],
     batch: PacketBatch,
-    /// The run that arrives.
+    /// The packet that arrives.
     received: Vec<u8>,
     /// Bytes that each end has allocated since the beginning.
     pub(crate) heap: [usize; 2],
@@ -99,11 +99,11 @@ impl Pair {
         while let Some(run) = self.call(side, |node, now| node.poll_transmit(now, &mut batch)) {
             let path = PathAddr { local: run.path.remote, remote: run.path.local };
             self.packets += run.packets as u64;
-            received.clear();
-            received.extend_from_slice(batch.bytes());
             self.call(1 - side, |node, now| {
-                for packet in received.chunks_mut(run.segment_size) {
-                    node.handle_marked_packet(now, path, packet, Ecn::NotEct);
+                for packet in batch.bytes().chunks(run.segment_size) {
+                    received.clear();
+                    received.extend_from_slice(packet);
+                    node.handle_marked_packet(now, path, &mut received, Ecn::NotEct);
                 }
             });
         }

@@ -189,7 +189,8 @@ impl Security {
         {
             packet.set_hmac(at, code.as_bytes());
         }
-        let omits = packet.is_record() && self.take_omission(path, packet.len());
+        let (len, is_record) = (packet.len(), packet.is_record());
+        let omits = is_record && path.is_some_and(|path| self.omits_checksum(path, len));
         match &mut self.protection {
             Some(protection) if packet.is_record() => {
                 packet.finish_record(omits, |record| protection.keys.seal(record))

@@ -11,8 +11,7 @@ use crate::ecn::Ecn;
 use crate::event::{AssociationId, Event};
 use crate::path::{Path, PathAddr, PathId, PathSet};
 use crate::protection::{
-    KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyRole, KeyUse, Keys, OpenError, ProtectionError,
-    agree,
+    KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyUse, Keys, OpenError, ProtectionError, agree,
 };
 use crate::status::Counters;
 use alloc::boxed::Box;
@@ -38,8 +37,6 @@ pub(crate) struct Protection {
     peer_takes_zero: bool,
     /// The paths over which the last record came without.
     without_checksum: PathSet,
-    /// A record has come since the last one left.
-    heard: bool,
     pub(super) keys: Keys,
     /// User messages came before there was a key to receive with.
     exposed: bool,
@@ -54,7 +51,6 @@ impl Protection {
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
         let keys = Keys::default();
         let (announced, peer_takes_zero, exposed, required) = (false, false, false, false);
-        let heard = false;
         let (agreement, doubt, without_checksum) = (None, None, PathSet::default());
         Box::new(Self {
             own,
@@ -62,7 +58,6 @@ impl Protection {
             announced,
             peer_takes_zero,
             without_checksum,
-            heard,
             keys,
             exposed,
             required,
@@ -193,41 +188,27 @@ impl Security {
         self.opens_records() && self.own_key_offer().is_some_and(|own| own.zero_checksum)
     }
 
-    /// Whether a record of `len` bytes leaves without a checksum over `path`: those of the server where the last one came
-    /// without. The first data after a pause, and what is sent without having heard anything, has a checksum: a host that
-    /// does not know the association any more answers with an ABORT, but only to what has a right one.
-    /// Nothing on the way looks into UDP for it; should something do so all the same, silence tells the client, and
-    /// its checksums the server ("MUST NOT result in a path failure for more than two retransmission timeouts", RFC
+    /// Whether a record of `len` bytes leaves without a checksum over `path`: data that follows other data, and without data
+    /// where the last record came without. The first data after a pause has one: a host that does not know the association
+    /// any more answers with an ABORT, but only to what has a right checksum.
+    /// Nothing on the way looks into UDP for it; should something do so all the same, silence tells whoever sends data, and
+    /// its checksums the other end ("MUST NOT result in a path failure for more than two retransmission timeouts", RFC
     /// 9653 section 3).
-    fn omits_checksum(&self, path: &Path, len: usize) -> bool {
+    pub(super) fn omits_checksum(&self, path: &Path, len: usize) -> bool {
         let Some(protection) = self.protection.as_ref().filter(|it| it.peer_takes_zero) else {
             return false;
         };
-        let role = protection.agreement.as_ref().map(|agreement| agreement.role);
-        let passes = match role {
-            Some(KeyRole::Client) => true,
-            Some(KeyRole::Server) => protection.without_checksum.contains(path.id()),
-            None => false,
-        };
         let answered = path.errors() == 0 && path.heartbeat().silences() < MAX_CHECKSUM_DOUBTS;
         let is_expected = match path.in_flight() {
-            0 => protection.heard,
+            0 => protection.without_checksum.contains(path.id()),
             bytes => bytes > len,
         };
-        passes && answered && is_expected && path.addr().remote.port() != 0
-    }
-
-    /// The same for a record that leaves now.
-    pub(super) fn take_omission(&mut self, path: Option<&Path>, len: usize) -> bool {
-        let omits = path.is_some_and(|path| self.omits_checksum(path, len));
-        self.protection.iter_mut().for_each(|protection| protection.heard = false);
-        omits
+        answered && is_expected && path.addr().remote.port() != 0
     }
 
     /// A record has come over `path`, with or without a checksum.
     pub(super) fn note_checksum(&mut self, path: PathId, has_checksum: bool) {
         let Some(protection) = &mut self.protection else { return };
-        protection.heard = true;
         match has_checksum {
             true => protection.without_checksum.remove(path),
             false => protection.without_checksum.insert(path),

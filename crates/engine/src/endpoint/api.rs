@@ -1,6 +1,6 @@
 //! The endpoint and the calls that it offers.
 
-use super::demux::{forget_unread, take_record};
+use super::demux::{begins_with_record, forget_unread, take_record};
 use super::parameters::Listener;
 use super::registry::Registry;
 use super::unread::Unread;
@@ -225,7 +225,7 @@ impl Endpoint {
         ecn: Ecn,
     ) -> bool {
         self.strays.found = false;
-        if !take_record(self, now, path, bytes, ecn) {
+        if !(begins_with_record(bytes) && take_record(self, now, path, bytes, ecn)) {
             self.demultiplex(now, path, bytes, ecn);
         }
         !self.strays.found

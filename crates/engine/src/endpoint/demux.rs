@@ -179,10 +179,14 @@ fn is_unicast(addr: &PathAddr) -> bool {
     pairing::is_unicast(addr.local.ip()) && pairing::is_unicast(addr.remote.ip())
 }
 
+/// Whether [`take_record`] may take the packet: its first chunk is a DTLS chunk.
+pub(super) fn begins_with_record(bytes: &[u8]) -> bool {
+    bytes.get(CommonHeader::LEN) == Some(&types::DTLS)
+}
+
 /// The header of a packet that is a record and nothing else, and where the record is.
 fn lone_record(bytes: &[u8]) -> Option<(CommonHeader, Range<usize>)> {
     const BEGIN: usize = CommonHeader::LEN + Dtls::HEADER_LEN;
-    bytes.get(CommonHeader::LEN).filter(|kind| **kind == types::DTLS)?;
     let packet = Packet::parse_unchecked(bytes).ok()?;
     let mut chunks = packet.chunks();
     match (chunks.next(), chunks.next()) {
