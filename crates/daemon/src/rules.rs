@@ -33,7 +33,7 @@ impl Rules {
         self.file.as_ref().map_or_else(|| Ok(Table::default()), |file| Ok(file.read()?.table()))
     }
 
-    /// Goes by another table from now on; returns the one before.
+    /// Uses another table from now on, and returns the one before.
     pub(crate) fn adopt(&mut self, table: Table) -> Table {
         std::mem::replace(&mut self.table, table)
     }

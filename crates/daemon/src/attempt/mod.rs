@@ -46,7 +46,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct AttemptId(pub(crate) u64);
 
-/// Who asks for connections, and is told what becomes of them.
+/// Where requests for connections come from, and where the answers go.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Control {
     /// The launcher at this control connection.

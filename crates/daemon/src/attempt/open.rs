@@ -169,8 +169,8 @@ impl Attempts {
         Some(if is_told { reason } else { FallbackReason::Remembered })
     }
 
-    /// The association and flow for a connection, to the relay that is tried if it goes by one; otherwise in the form
-    /// that a rule says, direct only to peers that are known to have no manypath.
+    /// The association and flow for a connection. With a relay they lead to the one that is tried now; without, they have
+    /// the form of the rule, and are direct only to peers that are known to have no manypath.
     pub(super) fn carrier_for(
         &self,
         base: &mut Base,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A relay of an earlier version never answers whether it is one, so it has a moment to do so. That a host is no relay is
-//! remembered here and not with the peers: connections to its own services are carried all the same.
+//! remembered here and not with the peers, so that connections to its own services are still carried.
 
 use super::{Attempt, AttemptId, Client, Control, Open, Sctp};
 use crate::attempt::Attempts;

@@ -96,7 +96,7 @@ fn level(curve: usize, y: f64, text: &str) -> Mark {
     Mark { curve, x: None, y: Some(y), text: text.into() }
 }
 
-/// The size from which on something is said of a curve.
+/// The smallest size that a statement of the paper about a curve is about.
 fn from_size(curve: usize, kib: f64, text: &str) -> Mark {
     Mark { curve, x: Some(kib), y: None, text: text.into() }
 }

@@ -36,7 +36,7 @@ pub(super) fn try_out(service: SocketAddr, udp_port: u16) -> Trial {
     trial
 }
 
-/// A stack with these options that goes by the user's files, but neither by what is remembered nor adds to that.
+/// A stack with these options that reads the user's files, and neither reads nor writes what other stacks remember.
 pub(in crate::commands::doctor) fn stack(
     udp_port: u16,
     options: &[&str],
