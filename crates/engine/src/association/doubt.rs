@@ -10,7 +10,7 @@ use super::tcb::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::path::heartbeat::LEAST_PAUSE;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
 
@@ -56,20 +56,28 @@ pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>
     }
 }
 
-/// Asks the peer, which has not answered `asked` questions, and waits twice as long as for the one before.
+/// Asks the peer, which has not answered `asked` questions.
 fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
-    let (mut rto, mut is_asked) = (None, false);
+    let (mut fastest, mut slowest, mut is_asked) = (None, LEAST_PAUSE, false);
     let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
     for path in association.paths.iter_mut().filter(usable) {
         path.heartbeat_mut().probe_again(cx.now);
         is_asked |= path.heartbeat().is_wanted();
         // The time that a host took to restart has doubled the RTO again and again.
-        rto = rto.max(Some(path.rtt().first_rto().unwrap_or(cx.config.rto_initial)));
+        let rto = path.rtt().first_rto().unwrap_or(cx.config.rto_initial);
+        fastest = Some(fastest.map_or(rto, |least: Duration| least.min(rto)));
+        slowest = slowest.max(rto);
     }
     // Whoever was not asked has not been silent.
     let asked = asked + u32::from(is_asked);
+    let pause = pause(asked, fastest.unwrap_or(cx.config.rto_initial), slowest);
+    association.security.set_doubt(Doubt { asked, until: cx.now + pause });
+}
+
+/// The time for an answer to this question: the RTO of the fastest path, twice as long for each one after the first. Over
+/// the slowest path, the last one and with it all can be answered.
+fn pause(asked: u32, fastest: Duration, slowest: Duration) -> Duration {
     // No HEARTBEAT leaves sooner after another one.
-    let pause = rto.unwrap_or(cx.config.rto_initial).max(LEAST_PAUSE);
-    let until = cx.now + pause * (1 << asked.saturating_sub(1));
-    association.security.set_doubt(Doubt { asked, until });
+    let pause = fastest.max(LEAST_PAUSE) * (1 << asked.saturating_sub(1));
+    if asked < QUESTIONS { pause } else { pause.max(slowest) }
 }

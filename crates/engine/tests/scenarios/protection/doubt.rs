@@ -67,6 +67,35 @@ fn a_reboot_that_takes_long_does_not_make_the_proof_take_long() {
     assert!(it.is_lost(), "{:#?}", it.pair.ladder);
 }
 
+/// Two paths, the second of which has come to take 0.3 s each way.
+fn with_a_slow_path() -> Protected {
+    let mut it = Protected::new(2);
+    it.pair.links.get_mut(&2).unwrap().delay = millis(300);
+    it.pair.drive(Duration::from_secs(120));
+    it
+}
+
+#[test]
+fn a_slow_path_does_not_make_the_proof_take_seven_times_as_long() {
+    let mut it = with_a_slow_path();
+    it.forget();
+    let abort = packet(Side::A, it.tag_of_peer(), &[abort(true)]);
+    it.pair.inject(Side::A, 1, &abort);
+    it.pair.drive(millis(2_500));
+    assert!(it.is_lost(), "{:#?}", it.pair.ladder);
+}
+
+#[test]
+fn the_last_question_has_the_time_of_the_slowest_path() {
+    let mut it = with_a_slow_path();
+    let abort = packet(Side::A, it.tag_of_peer(), &[abort(true)]);
+    it.pair.cut(1);
+    it.pair.lose(Side::A, "DTLS", 2);
+    it.pair.inject(Side::A, 2, &abort);
+    it.pair.drive(Duration::from_secs(20));
+    assert_eq!((it.counter("doubted_peers"), it.is_lost()), (1, false));
+}
+
 #[test]
 fn a_peer_that_connects_again_is_served_when_the_old_association_is_given_up() {
     let mut it = Protected::new(2);
