@@ -312,3 +312,28 @@ fn a_program_of_musl_is_carried() {
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000\n"), "{done:?}");
     assert!(done.stderr.contains("sctp=1 ") && !done.stderr.contains("out-of-reach"), "{done:?}");
 }
+
+/// Signals that interrupt blocking connects again and again, which the kernel makes again then.
+const INTERRUPTED: &str = "\
+import ctypes, signal, socket, struct, sys
+libc = ctypes.CDLL(None)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+to = struct.pack('=HH4s8x', socket.AF_INET, socket.htons(8080), socket.inet_aton(sys.argv[1]))
+sockets = [socket.socket() for _ in range(100)]
+results = {libc.connect(one.fileno(), to, 16) for one in sockets}
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(results)
+";
+
+#[test]
+fn connects_that_the_kernel_makes_again_are_carried() {
+    if is_skipped() {
+        return;
+    }
+    let site = site();
+    let done = contained(&site, &DOCKER, "python3", &["-c", INTERRUPTED, &site.server()]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "{0}\n"), "{done:?}");
+    assert!(done.stderr.contains("sctp=100 "), "{done:?}");
+}

@@ -41,13 +41,13 @@ impl Descriptors {
         }
     }
 
-    /// The call was looked at. One that waits keeps its socket.
+    /// The call was looked at. Until it is answered, it keeps its socket, also if a signal has interrupted it meanwhile:
+    /// the kernel makes it again then.
     pub(crate) fn end(&self, listener: &Listener, trap: &Trap) {
-        if let Self::HandedOver(handover) = self {
-            let socket = handover.end().filter(|_| listener.is_waiting(trap.id));
-            if let Some(socket) = socket {
-                listener.sockets().keep(trap.id, trap.thread, trap.args[0] as RawFd, socket);
-            }
+        if let Self::HandedOver(handover) = self
+            && let Some(socket) = handover.end()
+        {
+            listener.sockets().keep(trap.id, trap.thread, trap.args[0] as RawFd, socket);
         }
     }
 }

@@ -48,7 +48,14 @@ pub(crate) struct Handover {
 /// Sockets of calls that wait, by the notification's identity. A thread that waits in a call keeps its socket open
 /// whatever its process does, and so does this copy.
 #[derive(Debug, Default)]
-pub(crate) struct Sockets(Mutex<BTreeMap<u64, Call>>);
+pub(crate) struct Sockets(Mutex<Calls>);
+
+#[derive(Debug, Default)]
+struct Calls {
+    unanswered: BTreeMap<u64, Call>,
+    /// The one that was answered last.
+    answered: Option<u64>,
+}
 
 /// A thread's call about a socket.
 #[derive(Debug)]
@@ -191,10 +198,10 @@ impl Handover {
         None
     }
 
-    /// The call was looked at; its socket, if anybody wanted it.
+    /// The call was looked at; its socket.
     pub(crate) fn end(&self) -> Option<OwnedFd> {
-        self.current.take();
-        self.taken.take()
+        let unwanted = self.current.take().map(|call| call.socket);
+        self.taken.take().or(unwanted)
     }
 
     /// The socket of the call that is being looked at.
@@ -220,24 +227,29 @@ impl Drop for Handover {
 }
 
 impl Sockets {
-    /// Keeps the socket of a call that waits.
+    /// Keeps the socket of a call that was looked at, unless it was answered then.
     pub(crate) fn keep(&self, id: u64, thread: libc::pid_t, number: RawFd, socket: OwnedFd) {
-        self.lock().insert(id, Call { thread, number, socket });
+        let mut calls = self.lock();
+        if calls.answered != Some(id) {
+            calls.unanswered.insert(id, Call { thread, number, socket });
+        }
     }
 
     /// The socket of a call that waits.
     pub(crate) fn of_call(&self, id: u64) -> Option<OwnedFd> {
-        self.lock().get(&id)?.socket.try_clone().ok()
+        self.lock().unanswered.get(&id)?.socket.try_clone().ok()
     }
 
     /// Closes the copy, before the call is answered: what the program closes then is closed.
     pub(crate) fn forget(&self, id: u64) {
-        self.lock().remove(&id);
+        let mut calls = self.lock();
+        calls.unanswered.remove(&id);
+        calls.answered = Some(id);
     }
 
     /// The socket of an earlier call of the thread, which was interrupted.
     fn of_interrupted(&self, thread: libc::pid_t, number: RawFd) -> Option<OwnedFd> {
-        let mut calls = self.lock();
+        let calls = &mut self.lock().unanswered;
         let is_it = |call: &Call| (call.thread, call.number) == (thread, number);
         let id = calls.iter().find(|(_, call)| is_it(call)).map(|(id, _)| *id)?;
         let socket = calls.remove(&id)?.socket;
@@ -245,16 +257,16 @@ impl Sockets {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().unanswered.is_empty()
     }
 
     /// Closes the copies of sockets that the programs of interrupted calls have closed.
     pub(crate) fn forget_closed(&self, waits: impl Fn(u64) -> bool) {
         let has = |call: &Call| program::has(call.thread, call.number, &call.socket);
-        self.lock().retain(|id, call| waits(*id) || has(call));
+        self.lock().unanswered.retain(|id, call| waits(*id) || has(call));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Call>> {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -425,6 +437,22 @@ mod tests {
         (0..400).for_each(|number| keep(&mut arrived, arrive(number), MAX_WAITING));
         keep(&mut arrived, arrive(400), 400);
         assert!(arrived.iter().map(|one| one.number).eq(0..400));
+    }
+
+    #[test]
+    fn a_call_keeps_its_socket_until_it_is_answered() {
+        // SAFETY: takes nothing.
+        let own = unsafe { libc::gettid() };
+        let socket = OwnedFd::from(TcpListener::bind(("127.0.0.1", 0)).unwrap());
+        let (number, copy) = (socket.as_raw_fd(), || socket.try_clone().unwrap());
+        let sockets = Sockets::default();
+        sockets.keep(1, own, number, copy());
+        sockets.forget_closed(|_| false);
+        assert!(sockets.of_call(1).is_some(), "interrupted, perhaps made again");
+        assert!(sockets.of_interrupted(own, number).is_some());
+        sockets.forget(2);
+        sockets.keep(2, own, number, copy());
+        assert!(sockets.is_empty(), "answered while it was looked at");
     }
 
     #[test]

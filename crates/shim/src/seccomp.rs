@@ -184,6 +184,10 @@ impl Listener {
     /// Answers a trapped call; false when its caller no longer waits. A caller whose answer the kernel refuses hears
     /// `ENOSYS`, as it would without a launcher: it must not wait for ever.
     pub(crate) fn answer(&self, id: u64, answer: Answer) -> bool {
+        // The kernel makes an interrupted call again, which needs its socket again.
+        if !self.sockets.is_empty() && !self.is_waiting(id) {
+            return false;
+        }
         self.sockets.forget(id);
         match reply(self.as_raw_fd(), id, answer) {
             Ok(()) => true,

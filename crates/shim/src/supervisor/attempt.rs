@@ -53,6 +53,10 @@ impl Supervisor {
             Err(reason) => reason,
         };
         if left == "out-of-reach" {
+            // Nothing can be read of a caller that a signal has interrupted.
+            if !self.listener.is_waiting(trap.id) {
+                return None;
+            }
             self.note_out_of_reach(trap.thread);
         }
         self.report.leave(left);
