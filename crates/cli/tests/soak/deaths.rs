@@ -124,6 +124,7 @@ impl Reaper<'_, '_> {
         self.wait_for_end_of_server();
         std::thread::sleep(Duration::from_millis(self.dice.range(0, 1_500)));
         self.daemons.start_serve();
+        self.ledger.is_back();
         self.await_manypath(kind.name(), "run");
         self.await_manypath(kind.name(), "attach");
     }

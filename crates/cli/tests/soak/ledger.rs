@@ -58,6 +58,8 @@ struct Death {
     scope: Scope,
     /// Told to end, so that what it carries may finish.
     graceful: bool,
+    /// When it was back: only then can a peer be told that its associations are lost, and a busy machine takes its time.
+    back: Option<Instant>,
 }
 
 impl Death {
@@ -67,11 +69,11 @@ impl Death {
         let own = matches!(self.scope, Scope::Attach | Scope::Worker(_));
         let seen = if own { self.sent + UNDER_WAY } else { self.at };
         let alive = outcome.begun <= seen && self.at <= outcome.ended;
-        let after = outcome.ended.saturating_duration_since(self.at);
-        let earliest = if self.graceful { TIME_TO_FINISH } else { Duration::ZERO };
+        let earliest = self.at + if self.graceful { TIME_TO_FINISH } else { Duration::ZERO };
+        let latest = self.back.map_or(earliest, |back| back.max(earliest)) + PROMPT;
         self.scope.concerns(outcome.worker, outcome.carrier)
             && alive
-            && (earliest..=earliest + PROMPT).contains(&after)
+            && (earliest..=latest).contains(&outcome.ended)
     }
 }
 
@@ -112,8 +114,15 @@ impl Ledger {
     /// Called just before it happens.
     pub(crate) fn death(&self, scope: Scope, graceful: bool) {
         let now = Instant::now();
-        let death = Death { at: now, sent: now, scope, graceful };
+        let death = Death { at: now, sent: now, scope, graceful, back: None };
         self.deaths.lock().expect("no worker panics").push(death);
+    }
+
+    /// Called when what died last is there again.
+    pub(crate) fn is_back(&self) {
+        if let Some(death) = self.deaths.lock().expect("no worker panics").last_mut() {
+            death.back = Some(Instant::now());
+        }
     }
 
     /// Called just after the signal.
