@@ -404,6 +404,8 @@ local f = {
         [102] = "DTLS Key Management Tie Breaker Collision", [103] = "Incompatible DTLS Key Management Roles",
     }),
     index = ProtoField.uint8("sctp_dtls.index", "DTLS Connection Index", base.DEC, nil, 3),
+    ticket = ProtoField.bytes("sctp_dtls.ticket", "Ticket"),
+    lifetime = ProtoField.uint32("sctp_dtls.ticket_lifetime", "Lifetime of the ticket in seconds"),
     pvalid = ProtoField.none("sctp_dtls.pvalid", "Protection Valid"),
 }
 proto.fields = f
@@ -503,6 +505,13 @@ local function dissect_parameter(packet, at, tree)
     end
 end
 
+local function dissect_resumption(packet, at, tree)
+    local length = packet:range(at + 2, 2):uint()
+    if length < 4 or at + length > packet:len() then return end
+    local item = tree:add(proto, packet:range(at, length), "Resumption")
+    if length > 4 then item:add(f.ticket, packet:range(at + 4, length - 4)) end
+end
+
 local function dissect_error_detection(packet, at, tree)
     local item = packet:range(at + 2, 2):uint() == 8 and at + 8 <= packet:len() and packet:range(at, 8)
     if item and item:range(4, 4):string() == "DTLS" then
@@ -519,6 +528,7 @@ function proto.dissector(_, pinfo, tree)
     end
     for _, parameter in ipairs { parameter_type() } do
         if parameter.value == 0x8006 then dissect_parameter(parameter.source, parameter.offset, tree) end
+        if parameter.value == 0x9092 then dissect_resumption(parameter.source, parameter.offset, tree) end
         if parameter.value == 0x8001 then dissect_error_detection(parameter.source, parameter.offset, tree) end
     end
     for _, chunk in ipairs { chunk_type() } do
@@ -535,6 +545,11 @@ function messages.dissector(tvb, pinfo, tree)
     local item = tree:add(messages, tvb())
     if tvb():bytes():tohex() == "4F4B" then
         item:add(f.pvalid, tvb())
+        return
+    end
+    if tvb(0, 1):uint() == 0x54 and tvb:len() > 5 then
+        item:add(f.lifetime, tvb(1, 4))
+        item:add(f.ticket, tvb(5))
         return
     end
     item:add(f.index, tvb(0, 1))

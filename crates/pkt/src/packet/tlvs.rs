@@ -87,6 +87,7 @@ pub(super) const PARAMETERS: &[Layout] = &[
         ],
     ),
     tlv("SUPPORTED_EXTENSIONS", 0x8008, &[Piece::Types("types", 1)]),
+    tlv("RESUMPTION", 0x9092, &[Piece::Bytes("val")]),
     tlv("FORWARD_TSN_SUPPORTED", 0xC000, &[]),
     tlv("ADAPTATION_INDICATION", 0xC006, &[Piece::Number("adaptation_code_point", plain(4))]),
 ];

@@ -63,6 +63,8 @@ pub enum Parameter<'a> {
     KeyManagement(KeyManagement<'a>),
     /// Supported Extensions (0x8008): chunk types.
     SupportedExtensions(&'a [u8]),
+    /// Resumption (0x9092, not registered): a ticket, or nothing (see [`types::RESUMPTION`]).
+    Resumption(&'a [u8]),
     /// Forward-TSN-Supported (0xC000).
     ForwardTsnSupported,
     /// Add IP Address (0xC001).
@@ -108,6 +110,7 @@ impl<'a> Parameter<'a> {
             types::HMAC_ALGO => authentication::parse_hmac_ids(tlv).map(Self::HmacAlgo),
             types::KEY_MANAGEMENT => key_management::parse(tlv).map(Self::KeyManagement),
             types::SUPPORTED_EXTENSIONS => Ok(Self::SupportedExtensions(tlv.value)),
+            types::RESUMPTION => Ok(Self::Resumption(tlv.value)),
             types::FORWARD_TSN_SUPPORTED => {
                 capability::parse_flag(tlv).map(|()| Self::ForwardTsnSupported)
             }
@@ -174,6 +177,7 @@ impl<'a> Parameter<'a> {
             Self::HmacAlgo(_) => types::HMAC_ALGO,
             Self::KeyManagement(_) => types::KEY_MANAGEMENT,
             Self::SupportedExtensions(_) => types::SUPPORTED_EXTENSIONS,
+            Self::Resumption(_) => types::RESUMPTION,
             Self::ForwardTsnSupported => types::FORWARD_TSN_SUPPORTED,
             Self::AddIpAddress(_) => types::ADD_IP_ADDRESS,
             Self::DeleteIpAddress(_) => types::DELETE_IP_ADDRESS,
@@ -199,7 +203,8 @@ impl<'a> Parameter<'a> {
             | Self::HostNameAddress(bytes)
             | Self::Random(bytes)
             | Self::Chunks(bytes)
-            | Self::SupportedExtensions(bytes) => out.bytes(bytes),
+            | Self::SupportedExtensions(bytes)
+            | Self::Resumption(bytes) => out.bytes(bytes),
             Self::SupportedAddressTypes(types) => address::emit_types(out, *types),
             Self::CookiePreservative(number)
             | Self::SsnTsnReset { request: number }
@@ -257,6 +262,7 @@ impl fmt::Display for Parameter<'_> {
             }
             Self::KeyManagement(parameter) => parameter.fmt(f),
             Self::SupportedExtensions(types) => capability::fmt_extensions(f, types),
+            Self::Resumption(ticket) => key_management::fmt_ticket(f, ticket),
             Self::ForwardTsnSupported => f.write_str("forward_tsn_supported"),
             Self::AdaptationIndication(code) => capability::fmt_adaptation(f, *code),
             Self::Unknown(parameter) => parameter.fmt(f),

@@ -64,3 +64,11 @@ impl fmt::Display for KeyManagement<'_> {
         )
     }
 }
+
+/// The value of a Resumption parameter.
+pub(super) fn fmt_ticket(f: &mut fmt::Formatter<'_>, ticket: &[u8]) -> fmt::Result {
+    match ticket.len() {
+        0 => f.write_str("resumption"),
+        len => write!(f, "resumption ticket={len} bytes"),
+    }
+}

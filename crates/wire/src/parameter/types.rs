@@ -44,6 +44,9 @@ pub const PADDING: u16 = 0x8005;
 pub const KEY_MANAGEMENT: u16 = 0x8006;
 /// Supported Extensions (RFC 5061 section 4.2.7).
 pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
+/// Resumption of an association with a known peer; not registered. In an INIT the ticket that the peer has issued, or
+/// nothing if one is wanted; in an INIT ACK nothing, if the association resumes. Whoever does not know it skips it in silence.
+pub const RESUMPTION: u16 = 0x9092;
 /// Forward-TSN-Supported (RFC 3758 section 3.1).
 pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
 /// Add IP Address (RFC 5061 section 4.2.1).

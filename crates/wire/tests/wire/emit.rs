@@ -251,6 +251,7 @@ fn any_parameter(fields: &mut Fields<'_>, writer: &mut ParameterWriter<'_>) {
         7 => Parameter::SupportedExtensions(bytes),
         8 => Parameter::Random(bytes),
         9 if number & 1 == 1 => Parameter::KeyManagement(keys),
+        9 if number & 2 == 2 => Parameter::Resumption(bytes),
         9 => Parameter::Chunks(bytes),
         10 => Parameter::HmacAlgo(HmacIds::from_slice(&numbers)),
         11 => Parameter::StateCookie(bytes),

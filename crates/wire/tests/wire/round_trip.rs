@@ -59,6 +59,7 @@ impl OwnedParameter {
             Self::Bytes(3, bytes) => Parameter::HostNameAddress(bytes),
             Self::Bytes(4, bytes) => Parameter::Random(bytes),
             Self::Bytes(5, bytes) => Parameter::Chunks(bytes),
+            Self::Bytes(6, bytes) => Parameter::Resumption(bytes),
             Self::Bytes(_, bytes) => Parameter::SupportedExtensions(bytes),
             Self::HmacIds(ids) => Parameter::HmacAlgo(HmacIds::from_slice(ids)),
             Self::Keys(tie_breaker, flags, methods) => Parameter::KeyManagement(KeyManagement {
