@@ -284,6 +284,14 @@ counters! {
     stale_cookie,
     /// COOKIE ECHOs whose cookie had made an association that was over.
     used_cookie,
+    /// Associations of peers that were resumed by a ticket.
+    resumptions,
+    /// Tickets declined because they were changed, made before a restart, or so old that their key is gone.
+    unknown_tickets,
+    /// Tickets declined because their time was over.
+    expired_tickets,
+    /// Tickets declined because too many associations had been resumed in the life of a cookie.
+    crowded_resumptions,
     /// INITs refused: not accepting, too many associations or invalid.
     refused_inits,
     /// INITs and COOKIE ECHOs refused because their address had too many associations.

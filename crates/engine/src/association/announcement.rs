@@ -1,5 +1,6 @@
 //! What an endpoint says about itself in its INIT or INIT ACK, and how the peer's is read.
 
+use super::families::Families;
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::config::{Config, EcnUse, MIN_A_RWND};
 use crate::path::PathAddr;
@@ -12,7 +13,7 @@ use manypath_wire::cause::{Cause, CauseWriter, ParameterTypes};
 use manypath_wire::chunk::{Init, InitAck, types};
 use manypath_wire::error::NoRoom;
 use manypath_wire::parameter::types::PADDING;
-use manypath_wire::parameter::{AddressTypes, HmacIds, Parameter, ParameterWriter, Parameters};
+use manypath_wire::parameter::{HmacIds, Parameter, ParameterWriter, Parameters};
 use manypath_wire::{Tsn, VerificationTag};
 
 /// Most entries of the peer's list of extensions that are kept.
@@ -27,8 +28,6 @@ const REPORT_OVERHEAD: usize = 7;
 /// Longest Host Name Address parameter that is reported back.
 pub(crate) const MAX_HOST_NAME: usize = 264;
 
-const TYPE_IPV4: u16 = 5;
-const TYPE_IPV6: u16 = 6;
 /// Parameter type of Forward-TSN-Supported (RFC 3758 section 3.1).
 const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 /// Parameter type of the State Cookie.
@@ -88,6 +87,8 @@ pub(crate) struct Received<'a> {
     /// It has a Forward-TSN-Supported parameter.
     forward_tsn: bool,
     zero_checksum: bool,
+    /// Resumption: the first one counts.
+    ticket: Option<&'a [u8]>,
     /// RANDOM, CHUNKS and HMAC-ALGO. The first of each counts.
     random: Option<&'a [u8]>,
     chunks: Option<&'a [u8]>,
@@ -196,6 +197,7 @@ impl<'a> Received<'a> {
             preservative: Duration::ZERO,
             forward_tsn: false,
             zero_checksum: false,
+            ticket: None,
             random: None,
             chunks: None,
             hmac_ids: None,
@@ -257,6 +259,7 @@ impl<'a> Received<'a> {
                 Parameter::ZeroChecksumAcceptable(method) => {
                     self.zero_checksum |= KeyOffer::is_error_detection(method);
                 }
+                Parameter::Resumption(ticket) => self.ticket = self.ticket.or(Some(ticket)),
                 Parameter::ForwardTsnSupported => self.forward_tsn = true,
                 Parameter::Random(random) => self.random = self.random.or(Some(random)),
                 Parameter::Chunks(chunks) => self.chunks = self.chunks.or(Some(chunks)),
@@ -328,7 +331,7 @@ impl<'a> Received<'a> {
             return Ok(());
         };
         let offer = self.announcement.keys.iter_mut();
-        offer.for_each(|keys| keys.zero_checksum = self.zero_checksum);
+        offer.for_each(|keys| keys.note_beside(self.zero_checksum, self.ticket));
         let own = KeyOffer::with_tie_breaker(wanted, 0);
         match agree(Some(&own), self.announcement.keys.as_ref()) {
             Ok(_) | Err(Incompatible::TieBreakers) => Ok(()),
@@ -575,26 +578,5 @@ pub(crate) fn address_parameter(address: IpAddr) -> Parameter<'static> {
     match address {
         IpAddr::V4(v4) => Parameter::Ipv4Address(v4),
         IpAddr::V6(v6) => Parameter::Ipv6Address(v6),
-    }
-}
-
-/// Address families that an endpoint can reach, for the Supported Address Types parameter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Families {
-    /// IPv4 addresses are usable.
-    pub ipv4: bool,
-    /// IPv6 addresses are usable.
-    pub ipv6: bool,
-}
-
-impl Families {
-    fn push(self, parameters: &mut ParameterWriter<'_>) -> Result<(), NoRoom> {
-        let types: &[u16] = match (self.ipv4, self.ipv6) {
-            (true, true) => &[TYPE_IPV4, TYPE_IPV6],
-            (true, false) => &[TYPE_IPV4],
-            (false, true) => &[TYPE_IPV6],
-            (false, false) => return Ok(()),
-        };
-        parameters.push(&Parameter::SupportedAddressTypes(AddressTypes::from_slice(types)))
     }
 }

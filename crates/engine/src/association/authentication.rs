@@ -177,6 +177,18 @@ impl Security {
         packet
     }
 
+    /// The same for a COOKIE ECHO, which is never protected (draft section 5.4).
+    pub(super) fn begin_cookie_echo<'b>(
+        &self,
+        buffer: &'b mut [u8],
+        header: CommonHeader,
+    ) -> PacketWriter<'b> {
+        match self.is_resumed() {
+            true => PacketWriter::new(buffer, header),
+            false => self.begin_packet(buffer, header),
+        }
+    }
+
     /// The packet over `path` is complete: its HMAC is computed. Returns its length.
     pub(super) fn complete_packet(
         &mut self,

@@ -9,7 +9,8 @@
 //! if the cookie is short: count of our addresses that the INIT ACK lists (1)
 //! local UDP address (1 + 16 + 2) | remote UDP address (1 + 16 + 2)
 //! count (1) + extensions | count (1) + peer addresses (1 + 16 each)
-//! if packets may be protected, for us and for the peer: tie breaker (4) | flags (1) | count (1) + methods
+//! if packets may be protected, for us and for the peer: tie breaker (4) | flags (1) | count (1) + methods, and with
+//!   a Resumption parameter: length (1) + ticket
 //! if chunks may be authenticated, for us and for the peer: offers it (1), and then
 //!   random (32) | count (2) + chunk types, 0xFFFF: none | count (1) + HMAC identifiers (2 each)
 //! ```
@@ -28,7 +29,7 @@ use super::announcement::{Announcement, MAX_EXTENSIONS};
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::path::PathAddr;
 use crate::path::pairing::MAX_ADDRESSES;
-use crate::protection::{KeyOffer, MAX_METHODS};
+use crate::protection::KeyOffer;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -380,7 +381,8 @@ impl<'a> Reader<'a> {
             cookie.peer.addresses.push(self.ip()?);
         }
         if self.flags & PROTECTED != 0 {
-            (cookie.keys, cookie.peer.keys) = (Some(self.key_offer()?), Some(self.key_offer()?));
+            cookie.keys = Some(KeyOffer::decode(&mut self.rest)?);
+            cookie.peer.keys = Some(KeyOffer::decode(&mut self.rest)?);
         }
         Some(cookie)
     }
@@ -426,14 +428,6 @@ impl<'a> Reader<'a> {
 
     fn socket(&mut self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.ip()?, self.u16()?))
-    }
-
-    fn key_offer(&mut self) -> Option<KeyOffer> {
-        let (tie_breaker, flags) = (self.u32()?, self.u8()?);
-        let count = self.u8()?;
-        let zero_checksum = count >> 7 != 0;
-        let methods = self.take(usize::from(count & 0x7F).min(MAX_METHODS))?.to_vec();
-        Some(KeyOffer { tie_breaker, flags, methods, zero_checksum })
     }
 
     fn offer(&mut self) -> Option<Option<Offer>> {
@@ -533,7 +527,7 @@ mod tests {
         let sealed = keys.seal(Instant::ZERO, &short, &mut rng);
         assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(short));
         let (methods, zero_checksum) = (std::vec![1, 0], true);
-        let own = KeyOffer { tie_breaker: 9, flags: 3, methods, zero_checksum };
+        let own = KeyOffer { tie_breaker: 9, flags: 3, methods, zero_checksum, ticket: None };
         let peer = KeyOffer { tie_breaker: 8, flags: 0xF1, zero_checksum: false, ..own.clone() };
         let mut protected = Cookie { keys: Some(own), ..cookie() };
         protected.peer.keys = Some(peer);

@@ -105,8 +105,10 @@ fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
 fn key_offer(choices: &mut Choices<'_>) -> KeyOffer {
     let (tie_breaker, flags) = (choices.u32(), choices.byte());
     let zero_checksum = flags & 1 == 0;
-    let count = choices.below(17).into();
-    KeyOffer { tie_breaker, flags, methods: choices.take(count).to_vec(), zero_checksum }
+    let (count, ticket) = (choices.below(17).into(), choices.byte());
+    let methods = choices.take(count).to_vec();
+    let ticket = (flags & 2 == 0).then(|| choices.take(ticket.into()).to_vec());
+    KeyOffer { tie_breaker, flags, methods, zero_checksum, ticket }
 }
 
 fn offer(choices: &mut Choices<'_>) -> Offer {

@@ -39,6 +39,7 @@ pub(crate) mod cookie;
 pub(crate) mod cookie_model;
 pub(crate) mod doubt;
 mod ecn;
+mod families;
 mod fault;
 mod heartbeat;
 mod mtu;

@@ -6,12 +6,14 @@ use super::context::Context;
 use super::cookie::Cookie;
 use super::doubt::{self, Doubt, is_abort};
 use super::restart::{CookieAction, action};
+use super::state::State;
 use super::tcb::Association;
 use crate::ecn::Ecn;
 use crate::event::{AssociationId, Event};
 use crate::path::{Path, PathAddr, PathId, PathSet};
 use crate::protection::{
-    KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyUse, Keys, OpenError, ProtectionError, agree,
+    EpochKeys, FIRST_EPOCH, KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyRole, KeyUse, Keys, Numbers,
+    OpenError, ProtectionError, Resumed, agree,
 };
 use crate::status::Counters;
 use alloc::boxed::Box;
@@ -42,6 +44,8 @@ pub(crate) struct Protection {
     exposed: bool,
     /// Packets without protection are dropped.
     required: bool,
+    /// Its first keys follow from an earlier association.
+    resumed: bool,
     /// Somebody has said that the peer has lost the association, and it has not answered since.
     doubt: Option<Doubt>,
 }
@@ -50,7 +54,8 @@ impl Protection {
     /// Nothing is known of the peer.
     pub(super) fn new(own: KeyOffer) -> Box<Self> {
         let keys = Keys::default();
-        let (announced, peer_takes_zero, exposed, required) = (false, false, false, false);
+        let (announced, peer_takes_zero) = (false, false);
+        let (exposed, required, resumed) = (false, false, false);
         let (agreement, doubt, without_checksum) = (None, None, PathSet::default());
         Box::new(Self {
             own,
@@ -61,6 +66,7 @@ impl Protection {
             keys,
             exposed,
             required,
+            resumed,
             doubt,
         })
     }
@@ -86,6 +92,24 @@ impl Protection {
         let is_taken = !has_data || !self.keys.are_receiving();
         self.exposed |= has_data && is_taken;
         is_taken
+    }
+
+    /// Protects all packets but the COOKIE ECHO, by the keys of the first epoch.
+    pub(crate) fn resume(&mut self, keys: EpochKeys) -> Result<(), ProtectionError> {
+        let agreed = self.agreement.as_ref().ok_or(ProtectionError::NotAgreed)?;
+        let (sealing, opening) = match agreed.role {
+            KeyRole::Client => (keys.client, keys.server),
+            KeyRole::Server => (keys.server, keys.client),
+        };
+        self.keys.install_sealing(FIRST_EPOCH, sealing)?;
+        self.keys.install_opening(FIRST_EPOCH, opening)?;
+        self.resumed = true;
+        self.require()
+    }
+
+    /// Our INIT says that we want to resume by this ticket, or take one.
+    pub(crate) fn offer_ticket(&mut self, ticket: &[u8]) {
+        self.own.ticket = Some(ticket.to_vec());
     }
 
     /// Drops what comes without protection from now on.
@@ -143,6 +167,11 @@ impl Security {
     /// What we say about key management.
     pub(crate) fn own_key_offer(&self) -> Option<&KeyOffer> {
         self.protection.as_ref().map(|protection| &protection.own)
+    }
+
+    /// What protects packets, to be changed, if they may have to be protected.
+    pub(crate) fn protection_mut(&mut self) -> Option<&mut Protection> {
+        self.protection.as_deref_mut()
     }
 
     /// What was agreed on about key management.
@@ -220,6 +249,11 @@ impl Security {
         self.protection.as_ref().is_some_and(|protection| protection.required)
     }
 
+    /// Whether the first keys follow from an earlier association.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.protection.as_ref().is_some_and(|protection| protection.resumed)
+    }
+
     /// Whether the peer is asked if it still knows the association.
     pub(super) fn doubt(&self) -> Option<Doubt> {
         self.protection.as_ref()?.doubt
@@ -239,10 +273,11 @@ impl Security {
     /// What keys were used for.
     pub(crate) fn key_use(&self) -> Option<KeyUse> {
         let protection = self.protection.as_ref().filter(|it| it.agreement.is_some())?;
-        let Protection { exposed, required, .. } = **protection;
+        let Protection { exposed, required, resumed, .. } = **protection;
         Some(KeyUse {
             exposed,
             required,
+            resumed,
             doubted: protection.doubt.is_some(),
             ..protection.keys.usage()
         })
@@ -270,15 +305,29 @@ impl Association {
             Kind::Plain if protection.takes_plain(&packet) => {
                 self.process_packet(cx, (addr, packet, false), frame, authenticity);
             }
-            Kind::Plain => {
-                cx.counters.unprotected_packets += 1;
-                if is_abort(packet, false) {
-                    doubt::begin(self, cx);
-                }
-            }
+            Kind::Plain => self.handle_unprotected(cx, packet),
             Kind::Bundled => cx.counters.bundled_records += 1,
             // Keys for restarts are not supported, and there are no others yet: see `handle_record`.
             Kind::Record => OpenError::UnknownEpoch.count(cx.counters),
+        }
+    }
+
+    /// A packet came without protection that had to be protected.
+    fn handle_unprotected(&mut self, cx: &mut Context<'_>, packet: Packet<'_>) {
+        cx.counters.unprotected_packets += 1;
+        if !is_abort(packet, false) {
+            return;
+        }
+        // A peer that does not take the cookie has no keys. Nothing has shown yet that it had any.
+        let refused = matches!(self.state, State::CookieEchoed(_));
+        let mut chunks = packet.chunks().map_while(Result::ok);
+        let abort = chunks.find_map(|chunk| {
+            let Chunk::Abort(abort) = chunk else { return None };
+            Some(abort)
+        });
+        match abort {
+            Some(abort) if refused => self.aborted_by_peer(cx, &abort),
+            Some(_) | None => doubt::begin(self, cx),
         }
     }
 
@@ -306,11 +355,29 @@ impl Association {
 
     /// Whether a COOKIE ECHO may come without protection. With keys a peer that restarts would have to know those
     /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
-    /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet.
+    /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet. The cookie
+    /// of a resumed association never comes otherwise.
     pub(crate) fn takes_plain_cookie(&self, cookie: &Cookie) -> bool {
         let repeated = || action(self, cookie) == CookieAction::Duplicate;
         let protection = self.security.protection.as_ref();
-        protection.is_none_or(|it| !it.required && (!it.keys.is_any() || repeated()))
+        let protection = protection.filter(|it| it.required || it.keys.is_any());
+        protection.is_none_or(|it| (!it.required || it.resumed) && repeated())
+    }
+
+    /// How it is or would be resumed, if both ends have agreed to that.
+    pub(crate) fn resumption(&self) -> Option<Resumed> {
+        let agreed = self.security.key_agreement()?;
+        let peer = &self.peer.as_ref()?.announcement;
+        let own = (self.handshake.local_tag, self.handshake.local_tsn);
+        let numbers: Numbers = (peer.tag, peer.initial_tsn);
+        let (offer, keys) = (self.security.own_key_offer()?, peer.keys.as_ref()?);
+        Resumed::of(agreed, (offer, own), (keys, numbers))
+    }
+
+    /// Whether DATA may leave behind a COOKIE ECHO that is not answered.
+    pub(super) fn sends_early_data(&self) -> bool {
+        let State::CookieEchoed(echoed) = &self.state else { return false };
+        echoed.t1.sends() > 0 && self.security.is_resumed()
     }
 
     /// What protects the packets of an association that is established, if that was agreed on.

@@ -10,6 +10,7 @@ use super::tcb::Association;
 use crate::authentication::Offer;
 use crate::event::Event;
 use crate::path::PathAddr;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::VerificationTag;
@@ -24,7 +25,7 @@ pub(crate) enum InitAnswer {
     /// An INIT ACK over `path` with this identity of ours, and these tie-tags in its cookie.
     Ack {
         /// Our tag, initial TSN and so on; None for fresh ones.
-        identity: Option<Identity>,
+        identity: Option<Box<Identity>>,
         /// Tie-tags for the cookie.
         tie: TieTags,
         /// Where it goes.
@@ -86,7 +87,7 @@ impl Association {
             cx.counters.unknown_addresses += 1;
             return InitAnswer::Done;
         }
-        let own = Some(self.identity());
+        let own = Some(Box::new(self.identity()));
         match self.state {
             State::CookieWait(_) => {
                 // The answer must go to an address that the user named (section 5.2.1 rule 1).

@@ -1,13 +1,13 @@
 //! Building an association (RFC 9260 section 5.1) from either side.
 
 use super::announcement::{
-    Announcement, Families, Identity, MAX_REFUSAL, Received, Refusal, is_interleaving,
-    is_partially_reliable,
+    Announcement, Identity, MAX_REFUSAL, Received, Refusal, is_interleaving, is_partially_reliable,
 };
 use super::authentication::Security;
 use super::context::Context;
 use super::control::{ControlQueue, cause_bytes};
 use super::cookie::Cookie;
+use super::families::Families;
 use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::statistics::Statistics;

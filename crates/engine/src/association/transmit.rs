@@ -62,7 +62,10 @@ impl Association {
         self.addressing().regulate(cx);
         match self.state {
             State::CookieWait(_) => self.transmit_init(cx, batch),
-            State::CookieEchoed(_) => self.transmit_cookie_echo(cx, batch),
+            State::CookieEchoed(_) => match self.transmit_cookie_echo(cx, batch) {
+                None if self.sends_early_data() => self.transmit_data(cx, batch),
+                transmit => transmit,
+            },
             State::Closed => None,
             State::Established
             | State::ShutdownPending
@@ -104,7 +107,8 @@ impl Association {
     /// COOKIE ECHO, then the report of unrecognized parameters, then DATA: the user's first bytes
     /// travel one round trip earlier. On an unconfirmed path a HEARTBEAT goes along instead of DATA
     /// (section 5.4). IP may fragment it where the path has become too narrow for the cookie. Copies of the
-    /// first one follow it over the other paths (`Config::cookie_race`).
+    /// first one follow it over the other paths (`Config::cookie_race`). In an association that resumes, DATA
+    /// follows in packets of its own, because a DTLS chunk is always alone.
     fn transmit_cookie_echo(
         &mut self,
         cx: &mut Context<'_>,
@@ -125,12 +129,13 @@ impl Association {
         let size = path.packet_size();
         let cookie = echoed.cookie.len().next_multiple_of(4);
         let needed = COOKIE_ECHO_HEADERS + self.security.auth_len(types::COOKIE_ECHO) + cookie;
-        let mut packet = self.begin_packet(batch.slot(size.max(needed)));
+        let buffer = batch.slot(size.max(needed));
+        let mut packet = self.security.begin_cookie_echo(buffer, self.header());
         packet.push(&Chunk::CookieEcho(CookieEcho { cookie: &echoed.cookie })).ok()?;
         write_report(&echoed.report, &mut packet);
-        if confirmed {
+        if confirmed && !self.security.is_resumed() {
             self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
-        } else {
+        } else if !confirmed {
             self.write_heartbeat(cx, id, &mut packet);
         }
         let len = self.complete_packet(id, packet);
@@ -185,6 +190,11 @@ impl Association {
         if !self.state.sends_data() {
             return None;
         }
+        self.transmit_data(cx, batch)
+    }
+
+    /// The next run of DATA.
+    fn transmit_data(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
         self.sender.relieve_slow_paths(cx.now, &mut self.paths);
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
             let open = |path: &Path| !path.is_suspended() && cx.is_open(&path.addr());
@@ -358,7 +368,8 @@ impl Association {
         self.write_shutdown(cx, id, &mut packet);
         let only_data = packet.is_empty();
         let mut ecn = Ecn::NotEct;
-        if self.state.sends_data() && !unconfirmed && !stays_small {
+        let sends_data = self.state.sends_data() || self.sends_early_data();
+        if sends_data && !unconfirmed && !stays_small {
             ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
         }
         if packet.is_empty() {

@@ -13,6 +13,7 @@ use crate::config::{Config, LocalAddress, Reliability, StreamOptions};
 use crate::ecn::Ecn;
 use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, PathRule, Scope};
+use crate::protection::Resumptions;
 use crate::rng::Rng;
 use crate::send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
 use crate::status::{
@@ -74,6 +75,7 @@ pub struct Endpoint {
     pub(super) abort_reasons: AbortReasons,
     pub(super) strays: Strays,
     pub(super) tags: TagShare,
+    pub(super) resumptions: Resumptions,
     last_id: u64,
 }
 
@@ -165,6 +167,7 @@ impl Endpoint {
             abort_reasons: AbortReasons::default(),
             strays: Strays::default(),
             tags: TagShare::ALL,
+            resumptions: Resumptions::default(),
             last_id: 0,
         }
     }

@@ -3,6 +3,7 @@
 use super::api::context;
 use super::authentication::AuthAndRest;
 use super::demux::{answer_header, ports_of};
+use super::protection::claim;
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
 use crate::association::announcement::Refusal;
@@ -66,7 +67,11 @@ impl Endpoint {
             }
             None => self.accept(now, addr, header, cookie),
         };
-        if let Some(id) = id {
+        // All else in the packet of a COOKIE ECHO that resumes an association is anybody's.
+        let resumed = |id: &AssociationId| {
+            self.registry.get(*id).is_some_and(|association| association.security.is_resumed())
+        };
+        if let Some(id) = id.filter(|id| !resumed(id)) {
             let len = CommonHeader::LEN + packet.chunks().rest().len();
             self.with(now, id, |association, cx| {
                 association.handle_packet(cx, addr, packet, (len, ecn), authenticity);
@@ -166,11 +171,20 @@ impl Endpoint {
             self.refuse_init(now, addr, header, cookie.peer.tag, refusal);
             return None;
         }
+        let Ok(keys) = claim(self, now, &cookie).transpose() else {
+            let header = answer_header(header, cookie.peer.tag);
+            reply_refusal(&mut context!(self, now), addr, header, Refusal::NotAccepting);
+            return None;
+        };
         let id = self.next_id();
         let parameters = self.parameters_at(begun.local.ip(), header.destination_port);
         let mut cx = context!(self, now, parameters);
         let mut association = Association::accept(&mut cx, id, cookie, addr);
         association.parameters = parameters;
+        if let Some((keys, protection)) = keys.zip(association.security.protection_mut()) {
+            // The first keys that there are.
+            let _refused = protection.resume(keys).is_err();
+        }
         self.registry.insert(id, association);
         self.settle(id);
         Some(id)

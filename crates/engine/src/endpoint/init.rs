@@ -3,6 +3,7 @@
 
 use super::api::context;
 use super::demux::{answer_header, ports_of};
+use super::protection::resumes;
 use super::{AssociationId, Endpoint};
 use crate::allowance::Allowance;
 use crate::association::Context;
@@ -16,6 +17,7 @@ use crate::path::PathAddr;
 use crate::protection::{Incompatible, KeyOffer, agree};
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use manypath_wire::chunk::{Chunk, Init};
 use manypath_wire::packet::CommonHeader;
 use manypath_wire::{Tsn, VerificationTag};
@@ -118,6 +120,7 @@ impl Endpoint {
     ) {
         match answer {
             InitAnswer::Ack { identity, tie, path } => {
+                let identity = identity.map(|identity| *identity);
                 self.acknowledge(now, path, header, init, (identity, tie), parameters);
             }
             InitAnswer::Done => {}
@@ -137,12 +140,18 @@ impl Endpoint {
         (identity, tie): (Option<Identity>, TieTags),
         parameters: Option<Arc<Config>>,
     ) {
+        // Two INITs that cross, and a peer that has restarted, get fresh keys.
+        let is_first = identity.is_none() && tie == TieTags::NONE;
         let mut own = identity.unwrap_or_else(|| self.fresh_identity(parameters.as_deref()));
         let agreed = agree(own.keys.as_ref(), init.announcement.keys.as_ref());
         if agreed == Err(Incompatible::TieBreakers) {
             let refusal = Refusal::NoProtection(Incompatible::TieBreakers);
             return self.refuse_init(now, path, header, init.announcement.tag, refusal);
         }
+        let ticket = init.announcement.keys.as_ref().and_then(|keys| keys.ticket.as_deref());
+        let may_resume = agreed.as_ref().ok().zip(ticket).filter(|_| is_first);
+        let resumes = may_resume.is_some_and(|(agreed, it)| resumes(self, now, agreed, it));
+        own.keys.iter_mut().for_each(|keys| keys.ticket = resumes.then(Vec::new));
         let protects = agreed.is_ok();
         own.keys.take_if(|_| !protects);
         // An end that leaves no checksums out gains nothing from hearing that it may.
@@ -220,6 +229,10 @@ fn make_cookie(
     let life = cx.config.cookie_life + init.preservative.min(cx.config.cookie_life);
     let mut peer = init.announcement.clone();
     peer.keys.take_if(|_| own.keys.is_none());
+    let resumes = own.keys.as_ref().is_some_and(|keys| keys.ticket.is_some());
+    // That it wants one is enough.
+    let useless = peer.keys.iter_mut().filter_map(|keys| keys.ticket.as_mut()).filter(|_| !resumes);
+    useless.for_each(Vec::clear);
     peer.auth.take_if(|_| own.keys.is_some());
     Cookie {
         created: cx.now,

@@ -3,8 +3,13 @@
 
 use super::{AssociationId, Endpoint};
 use crate::association::Protection;
-use crate::protection::{KeyAgreement, KeyUse, ProtectionError, RecordKey};
+use crate::association::cookie::Cookie;
+use crate::protection::{
+    Declined, EpochKeys, KeyAgreement, KeyRole, KeyUse, ProtectionError, RecordKey, Resumed,
+    Resumption, agree,
+};
 use crate::time::Instant;
+use alloc::sync::Arc;
 
 impl Endpoint {
     /// What both ends have agreed on about key management in the handshake; none if packets of the
@@ -75,6 +80,54 @@ impl Endpoint {
         self.registry.get(id)?.security.key_use()
     }
 
+    /// Associations of peers resume from now on if they have tickets that `tickets` takes, and INITs that come while
+    /// the cookies that did so in their life can be remembered.
+    pub fn set_resumption(&mut self, tickets: Arc<dyn Resumption>) {
+        self.resumptions.tickets = Some(tickets);
+    }
+
+    /// Says in the INIT of an association that it may resume by `ticket`, of at most 255 bytes, or, if that is empty, that
+    /// a ticket is wanted. Before anything is transmitted; without `Config::key_management` nothing is said.
+    pub fn offer_ticket(&mut self, now: Instant, id: AssociationId, ticket: &[u8]) {
+        self.with(now, id, |association, _| {
+            let waits = association.state.is_setting_up();
+            let protection = association.security.protection_mut().filter(|_| waits);
+            protection.into_iter().for_each(|protection| protection.offer_ticket(ticket));
+        });
+    }
+
+    /// Whether the peer of an association has said that it wants a ticket.
+    pub fn takes_ticket(&self, id: AssociationId) -> bool {
+        let peer = self.registry.get(id).and_then(|association| association.peer.as_ref());
+        let keys = peer.and_then(|peer| peer.announcement.keys.as_ref());
+        keys.is_some_and(|keys| keys.ticket.is_some())
+    }
+
+    /// How an association resumes, if both ends have said that it does. The client installs its keys then
+    /// ([`Self::install_resumption_keys`]); the server has done so.
+    pub fn resumption(&self, id: AssociationId) -> Option<Resumed> {
+        self.registry.get(id)?.resumption()
+    }
+
+    /// Protects all that the client sends in an association that resumes, except for the COOKIE ECHO, and requires
+    /// protection of all that comes. Messages then leave behind the COOKIE ECHO.
+    ///
+    /// # Errors
+    /// [`ProtectionError::NotAgreed`] if the association does not resume.
+    pub fn install_resumption_keys(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        keys: EpochKeys,
+    ) -> Result<(), ProtectionError> {
+        self.with(now, id, |association, _| {
+            let resumes = association.handshake.initiated && association.resumption().is_some();
+            let protection = association.security.protection_mut().filter(|_| resumes);
+            Some(protection.ok_or(ProtectionError::NotAgreed).and_then(|it| it.resume(keys)))
+        })
+        .unwrap_or(Err(ProtectionError::NotEstablished))
+    }
+
     fn change_protection(
         &mut self,
         now: Instant,
@@ -84,4 +137,64 @@ impl Endpoint {
         self.with(now, id, |association, _| Some(association.agreed_protection().and_then(change)))
             .unwrap_or(Err(ProtectionError::NotEstablished))
     }
+}
+
+/// Whether an INIT that `agreed` follows from resumes an association: its ticket is good, and its cookie can be
+/// remembered.
+pub(super) fn resumes(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    agreed: &KeyAgreement,
+    ticket: &[u8],
+) -> bool {
+    let Some(tickets) = &endpoint.resumptions.tickets else { return false };
+    if ticket.is_empty() || agreed.role != KeyRole::Server {
+        return false;
+    }
+    if let Err(declined) = tickets.check(now, ticket) {
+        count(endpoint, declined);
+        return false;
+    }
+    let has_room = endpoint.resumptions.has_room(now);
+    endpoint.counters.crowded_resumptions += u64::from(!has_room);
+    has_room
+}
+
+/// Uses up a cookie that resumes an association. None if it does not, and otherwise keys unless it is used up already.
+pub(super) fn claim(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    cookie: &Cookie,
+) -> Option<Result<EpochKeys, ()>> {
+    let (own, peer) = cookie.keys.as_ref().zip(cookie.peer.keys.as_ref())?;
+    let agreed = agree(Some(own), Some(peer)).ok()?;
+    let numbers = (cookie.local_tag, cookie.local_tsn);
+    let peers = (cookie.peer.tag, cookie.peer.initial_tsn);
+    let resumed = Resumed::of(&agreed, (own, numbers), (peer, peers))?;
+    let until = cookie.created + cookie.life;
+    if endpoint.resumptions.is_used(until, cookie.local_tag) {
+        endpoint.counters.used_cookie += 1;
+        return Some(Err(()));
+    }
+    if !endpoint.resumptions.has_room(now) {
+        endpoint.counters.crowded_resumptions += 1;
+        return Some(Err(()));
+    }
+    let Some(tickets) = endpoint.resumptions.tickets.clone() else { return Some(Err(())) };
+    let keys = tickets.keys(now, &resumed.ticket, &resumed.context);
+    match keys {
+        Ok(_) => {
+            endpoint.resumptions.note_use(until, cookie.local_tag);
+            endpoint.counters.resumptions += 1;
+        }
+        Err(declined) => count(endpoint, declined),
+    }
+    Some(keys.map_err(|_| ()))
+}
+
+fn count(endpoint: &mut Endpoint, declined: Declined) {
+    *match declined {
+        Declined::Unknown => &mut endpoint.counters.unknown_tickets,
+        Declined::Expired => &mut endpoint.counters.expired_tickets,
+    } += 1;
 }

@@ -94,7 +94,8 @@ mod tests {
     const EITHER: u8 = 3;
 
     fn offer(tie_breaker: u32, flags: u8, methods: &[u8]) -> KeyOffer {
-        KeyOffer { tie_breaker, flags, methods: methods.to_vec(), zero_checksum: false }
+        let (methods, zero_checksum) = (methods.to_vec(), false);
+        KeyOffer { tie_breaker, flags, methods, zero_checksum, ticket: None }
     }
 
     #[test]

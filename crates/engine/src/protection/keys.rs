@@ -47,6 +47,8 @@ pub struct KeyUse {
     pub exposed: bool,
     /// Whether packets without protection are dropped.
     pub required: bool,
+    /// Whether the first keys follow from an earlier association.
+    pub resumed: bool,
     /// Whether somebody has said without protection that the peer has lost the association, and nothing has come from
     /// it under the keys since ([`Event::PeerDoubted`](crate::Event::PeerDoubted)).
     pub doubted: bool,

@@ -36,6 +36,7 @@ mod keys;
 mod offer;
 mod open;
 mod replay;
+mod resumption;
 mod seal;
 
 use manypath_wire::Ppid;
@@ -46,8 +47,10 @@ pub use agreement::{KeyAgreement, KeyRole};
 pub use cipher::{Limits, NONCE_LEN, RecordCipher, RecordKey, SAMPLE_LEN, TAG_LEN};
 pub(crate) use keys::Keys;
 pub use keys::{EpochUse, KeyUse, ProtectionError};
-pub(crate) use offer::{KeyOffer, MAX_METHODS};
+pub(crate) use offer::KeyOffer;
 pub use open::{OpenError, OpeningKey};
+pub use resumption::{Declined, EpochKeys, Resumed, Resumption};
+pub(crate) use resumption::{Numbers, Resumptions};
 pub use seal::{Exhausted, SealingKey};
 
 /// Bytes of a record's header.

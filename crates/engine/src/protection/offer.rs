@@ -8,12 +8,17 @@ use manypath_wire::parameter::{KeyManagement, Parameter, ParameterWriter};
 
 /// Most identifiers that are taken from a peer. With more of them it is as if it had none: keys are
 /// derived from the whole list, and the cookie would have to hold it.
-pub(crate) const MAX_METHODS: usize = 16;
+const MAX_METHODS: usize = 16;
 /// Set in the tie breaker of an INIT ACK and not in that of an INIT, so that the end that connects is the
 /// client if both can be either: its first message can travel with the COOKIE ECHO. With two INITs that
 /// cross, the other bits decide.
 const ANSWERS: u32 = 1 << 31;
-/// Room for a parameter with that many.
+/// Longest ticket that is taken from a peer, or sent: the cookie has to hold it.
+const MAX_TICKET: usize = 255;
+/// In cookies, beside the number of methods: records are taken without a checksum, there is a Resumption parameter.
+const ZERO_CHECKSUM: u8 = 1 << 7;
+const RESUMPTION: u8 = 1 << 6;
+/// Room for a parameter with that many methods.
 const MAX_LEN: usize = 4 + 4 + 1 + MAX_METHODS + 3;
 
 /// Error Detection Method Identifier of DTLS chunks: what RFC 9653 asks of a method they give, but the draft has no
@@ -31,6 +36,8 @@ pub(crate) struct KeyOffer {
     pub methods: Vec<u8>,
     /// Records are taken in packets without a checksum (RFC 9653 section 4).
     pub zero_checksum: bool,
+    /// A Resumption parameter goes with it: a ticket, or nothing.
+    pub ticket: Option<Vec<u8>>,
 }
 
 impl KeyOffer {
@@ -50,7 +57,8 @@ impl KeyOffer {
     pub(crate) fn with_tie_breaker(wanted: &config::KeyManagement, tie_breaker: u32) -> Self {
         let mut methods = wanted.methods.clone();
         methods.truncate(MAX_METHODS);
-        Self { tie_breaker, flags: flags(wanted.roles), methods, zero_checksum: true }
+        let flags = flags(wanted.roles);
+        Self { tie_breaker, flags, methods, zero_checksum: true, ticket: None }
     }
 
     /// What a peer has sent, if it is of use.
@@ -58,7 +66,15 @@ impl KeyOffer {
         let KeyManagement { tie_breaker, flags, methods } = *parameter;
         let usable = (1..=MAX_METHODS).contains(&methods.len());
         let methods = methods.to_vec();
-        usable.then_some(Self { tie_breaker, flags, methods, zero_checksum: false })
+        let (zero_checksum, ticket) = (false, None);
+        usable.then_some(Self { tie_breaker, flags, methods, zero_checksum, ticket })
+    }
+
+    /// What stands beside it in the peer's INIT or INIT ACK. A ticket that is too long is as good as none.
+    pub(crate) fn note_beside(&mut self, zero_checksum: bool, ticket: Option<&[u8]>) {
+        self.zero_checksum = zero_checksum;
+        let fits = |ticket: &[u8]| ticket.len() <= MAX_TICKET;
+        self.ticket = ticket.map(|it| if fits(it) { it.to_vec() } else { Vec::new() });
     }
 
     /// Whether a peer that lists this error detection method takes records without a checksum.
@@ -69,10 +85,11 @@ impl KeyOffer {
     /// Writes the parameters.
     pub(crate) fn push(&self, parameters: &mut ParameterWriter<'_>) -> Result<(), NoRoom> {
         parameters.push(&self.parameter())?;
-        match self.zero_checksum {
-            true => parameters.push(&Parameter::ZeroChecksumAcceptable(ERROR_DETECTION)),
-            false => Ok(()),
+        if self.zero_checksum {
+            parameters.push(&Parameter::ZeroChecksumAcceptable(ERROR_DETECTION))?;
         }
+        let ticket = self.ticket.as_deref().map(Parameter::Resumption);
+        ticket.map_or(Ok(()), |ticket| parameters.push(&ticket))
     }
 
     /// The parameter as it is sent, "including the parameter header and excluding the optional padding"
@@ -85,14 +102,39 @@ impl KeyOffer {
         buffer[..4 + 4 + 1 + self.methods.len()].to_vec()
     }
 
-    /// Appends it as cookies hold it: tie breaker, flags, and methods behind their number, whose first bit is
-    /// [`Self::zero_checksum`].
+    /// Appends it as cookies hold it: tie breaker, flags, methods behind their number, whose first bits are
+    /// [`ZERO_CHECKSUM`] and [`RESUMPTION`], and with the latter the ticket behind its length.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.tie_breaker.to_be_bytes());
-        // At most `MAX_METHODS`: more were not taken.
+        // At most `MAX_METHODS`, and `MAX_TICKET` bytes: more were not taken.
         let count = u8::try_from(self.methods.len()).unwrap_or(0);
-        out.extend_from_slice(&[self.flags, count | u8::from(self.zero_checksum) << 7]);
+        let zero_checksum = if self.zero_checksum { ZERO_CHECKSUM } else { 0 };
+        let resumption = if self.ticket.is_some() { RESUMPTION } else { 0 };
+        out.extend_from_slice(&[self.flags, count | zero_checksum | resumption]);
         out.extend_from_slice(&self.methods);
+        if let Some(ticket) = &self.ticket {
+            out.push(u8::try_from(ticket.len()).unwrap_or(0));
+            out.extend_from_slice(ticket);
+        }
+    }
+
+    /// Reads what [`Self::encode`] has written at the beginning of `bytes`, and moves them behind it.
+    pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        let ([t0, t1, t2, t3, flags, count], rest) = bytes.split_first_chunk()?;
+        let (flags, count) = (*flags, *count);
+        *bytes = rest;
+        let methods = usize::from(count & !(ZERO_CHECKSUM | RESUMPTION)).min(MAX_METHODS);
+        let methods = bytes.split_off(..methods)?.to_vec();
+        let ticket = match count & RESUMPTION {
+            0 => None,
+            _ => {
+                let len = usize::from(*bytes.split_off_first()?);
+                Some(bytes.split_off(..len)?.to_vec())
+            }
+        };
+        let tie_breaker = u32::from_be_bytes([*t0, *t1, *t2, *t3]);
+        let zero_checksum = count & ZERO_CHECKSUM != 0;
+        Some(Self { tie_breaker, flags, methods, zero_checksum, ticket })
     }
 
     pub(super) fn is_client(&self) -> bool {
