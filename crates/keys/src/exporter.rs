@@ -17,15 +17,8 @@ pub(crate) struct Secret(Mutex<Option<Zeroizing<Vec<u8>>>>);
 impl Secret {
     /// What keys are exported with, once it is known.
     pub(crate) fn exporter(&self, suite: CipherSuite) -> Option<Exporter> {
-        let (hkdf, hash) = match suite {
-            CipherSuite::Aes128Gcm | CipherSuite::ChaCha20Poly1305 => {
-                (hkdf::HKDF_SHA256, &digest::SHA256)
-            }
-            CipherSuite::Aes256Gcm => (hkdf::HKDF_SHA384, &digest::SHA384),
-        };
         let secret = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let secret = Prk::new_less_safe(hkdf, secret.as_ref()?);
-        Some(Exporter { secret, hkdf, hash })
+        Some(Exporter::new(suite, secret.as_ref()?))
     }
 }
 
@@ -66,6 +59,22 @@ impl KeyType for Length {
 }
 
 impl Exporter {
+    /// One that exports from `secret`.
+    pub(crate) fn new(suite: CipherSuite, secret: &[u8]) -> Self {
+        let (hkdf, hash) = match suite {
+            CipherSuite::Aes128Gcm | CipherSuite::ChaCha20Poly1305 => {
+                (hkdf::HKDF_SHA256, &digest::SHA256)
+            }
+            CipherSuite::Aes256Gcm => (hkdf::HKDF_SHA384, &digest::SHA384),
+        };
+        Self { secret: Prk::new_less_safe(hkdf, secret), hkdf, hash }
+    }
+
+    /// As long a secret as others can be exported from.
+    pub(crate) fn export_secret(&self, label: &str, context: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        self.export(label, context, self.hash.output_len())
+    }
+
     /// TLS-Exporter(label, context, len). None if `len` is more than HKDF gives.
     pub(crate) fn export(
         &self,

@@ -20,9 +20,14 @@ use rustls::{
 };
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Most bytes that a handshake takes from a peer; ours sends less than 1,000.
 const MAX_BYTES: usize = 16_384;
+
+/// What the labels of keys begin with: of those that follow from a handshake, and from a ticket.
+const PRIMARY: &str = "EXPORTER_DTLS_IN_SCTP_PRIMARY";
+pub(crate) const RESUMED: &str = "EXPORTER_DTLS_IN_SCTP_RESUMED";
 
 /// A handshake under way, or complete.
 #[derive(Debug)]
@@ -85,14 +90,22 @@ impl Handshake {
     pub(crate) fn key(&self, sender: KeyRole, context: &[u8]) -> Result<Option<Material>, Failure> {
         let Some(suite) = self.cipher_suite() else { return Ok(None) };
         let Some(exporter) = self.secret.exporter(suite) else { return Ok(None) };
-        material(&exporter, suite, sender, context).ok_or(Failure::Malformed).map(Some)
+        let material = material(&exporter, suite, (PRIMARY, sender), context);
+        material.ok_or(Failure::Malformed).map(Some)
+    }
+
+    /// What the keys of an association to come follow from that resumes this one.
+    pub(crate) fn resumption_secret(&self, context: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let exporter = self.secret.exporter(self.cipher_suite()?)?;
+        exporter.export_secret("EXPORTER_DTLS_IN_SCTP_RESUMPTION", context)
     }
 }
 
-fn material(
+/// What protects the packets of `sender`, whose label goes behind `prefix`.
+pub(crate) fn material(
     exporter: &Exporter,
     suite: CipherSuite,
-    sender: KeyRole,
+    (prefix, sender): (&str, KeyRole),
     context: &[u8],
 ) -> Option<Material> {
     let sender = match sender {
@@ -100,7 +113,7 @@ fn material(
         KeyRole::Server => "SERVER",
     };
     let export = |part, len| {
-        let label = format!("EXPORTER_DTLS_IN_SCTP_PRIMARY_{sender}_{part}");
+        let label = format!("{prefix}_{sender}_{part}");
         exporter.export(&label, context, len)
     };
     let (key, sn) = (export("KEY", suite.key_len())?, export("SN", suite.key_len())?);

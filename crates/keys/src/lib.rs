@@ -23,11 +23,13 @@ mod handshake;
 mod identity;
 mod key_log;
 mod management;
+mod tickets;
 
 pub use failure::Failure;
 pub use identity::{BadKey, BadPublicKey, Identity, PublicKey, SSH_PREFIX};
 pub use key_log::KeyLogFile;
 pub use management::{KeyManagement, Step};
+pub use tickets::{Ticket, TicketIssuer};
 
 /// Our DTLS Key Management Identifier, from the range for "First Come, First Served"; not registered.
 pub const METHOD: u8 = 240;

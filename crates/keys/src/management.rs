@@ -1,7 +1,11 @@
 //! The key management of one association.
 
+mod resumption;
+
+use self::resumption::{Secret, TICKET};
 use crate::handshake::Handshake;
 use crate::key_log::Material;
+use crate::tickets::{Ticket, TicketIssuer};
 use crate::{Failure, Identity, METHOD, PublicKey};
 use bytes::Bytes;
 use manypath_aead::CipherSuite;
@@ -11,6 +15,7 @@ use manypath_engine::protection::{
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Outgoing, SendError, StreamId};
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Protection Valid: "The message is 2 bytes and is 0x4F4B."
@@ -78,6 +83,14 @@ pub struct KeyManagement {
     drained: Option<Instant>,
     /// Lines for a log of keys, if there is one.
     key_log: Option<VecDeque<Zeroizing<String>>>,
+    /// What a server issues tickets with.
+    tickets: Option<Arc<TicketIssuer>>,
+    /// What the ticket of the last handshake is for.
+    secret: Option<Secret>,
+    /// The last one that has come.
+    ticket: Option<Ticket>,
+    /// Whose ticket a server has got, until it has seen that it is theirs.
+    claimed: Option<PublicKey>,
 }
 
 impl KeyManagement {
@@ -92,10 +105,24 @@ impl KeyManagement {
         identity: &Identity,
         known: Option<PublicKey>,
     ) -> Result<Self, Failure> {
+        let mut this = Self::new(now, endpoint, id, identity, known)?;
+        this.transmit();
+        this.flush(now, endpoint);
+        Ok(this)
+    }
+
+    /// Nothing was sent.
+    fn new(
+        now: Instant,
+        endpoint: &Endpoint,
+        id: AssociationId,
+        identity: &Identity,
+        known: Option<PublicKey>,
+    ) -> Result<Self, Failure> {
         let agreed = endpoint.key_agreement(id).filter(|agreed| agreed.method == METHOD);
         let agreed = agreed.ok_or(Failure::NotAgreed)?;
         let role = agreed.role;
-        let mut this = Self {
+        Ok(Self {
             id,
             identity: identity.clone(),
             role,
@@ -110,10 +137,11 @@ impl KeyManagement {
             rekey: None,
             drained: None,
             key_log: None,
-        };
-        this.transmit();
-        this.flush(now, endpoint);
-        Ok(this)
+            tickets: None,
+            secret: None,
+            ticket: None,
+            claimed: None,
+        })
     }
 
     /// Takes a message of the peer's with the PPID [`KEY_MANAGEMENT`].
@@ -126,13 +154,15 @@ impl KeyManagement {
         endpoint: &mut Endpoint,
         message: &[u8],
     ) -> Result<Step, Failure> {
+        let confirmed = self.confirm(endpoint);
         let step = match message {
             [first, second] if [*first, *second] == PVALID => self.handle_pvalid(now, endpoint)?,
+            [TICKET, ticket @ ..] => self.handle_ticket(now, endpoint, ticket)?,
             [index, records @ ..] => self.handle_records(now, endpoint, *index, records)?,
             [] => return Err(Failure::Malformed),
         };
         self.flush(now, endpoint);
-        Ok(step)
+        Ok(if confirmed == Step::Continue { step } else { confirmed })
     }
 
     /// When [`Self::handle_timeout`] must be called.
@@ -261,8 +291,11 @@ impl KeyManagement {
         presented: PublicKey,
     ) -> Result<Step, Failure> {
         let State::Handshake(handshake) = &self.state else { return Err(Failure::Malformed) };
-        let material = handshake.key(self.role, &context(endpoint, self.id)?)?;
+        let context = context(endpoint, self.id)?;
+        let material = handshake.key(self.role, &context)?;
         self.suite = handshake.cipher_suite();
+        let secret = self.suite.zip(handshake.resumption_secret(&context));
+        self.secret = secret.map(|(suite, secret)| Secret { suite, secret });
         let key = self.record_key(endpoint, &material.ok_or(Failure::Malformed)?)?;
         endpoint.install_sending_key(now, self.id, self.epoch, key)?;
         self.state = State::Confirming;
@@ -302,6 +335,8 @@ impl KeyManagement {
             endpoint.require_protection(now, self.id)?;
             self.outbox.push_back(Bytes::from_static(&PVALID));
             self.rekey = Some(now + REKEY_AFTER);
+        } else {
+            self.issue_ticket(now, endpoint);
         }
         self.state = State::Settled;
         self.drained = (self.epoch > FIRST_EPOCH).then(|| now + DRAIN);

@@ -22,4 +22,5 @@ mod judge;
 mod managed;
 mod messages;
 mod rekey;
+mod resumption;
 mod setup;

@@ -3,8 +3,10 @@
 use crate::messages::{identity, offering};
 use crate::pair::{Pair, Side, message};
 use bytes::Bytes;
+use manypath_engine::protection::KeyRole;
 use manypath_engine::{AssociationId, CloseReason, Config, Duration, Event, Instant};
-use manypath_keys::{Failure, Identity, KeyManagement, PublicKey, Step};
+use manypath_keys::{Failure, Identity, KeyManagement, PublicKey, Step, Ticket, TicketIssuer};
+use std::sync::Arc;
 
 /// What is known of one end.
 pub(crate) struct End {
@@ -21,6 +23,12 @@ pub(crate) struct End {
     /// Those that came before it was known from whom.
     early: Vec<Bytes>,
     pub(crate) closed: Option<CloseReason>,
+    /// What it seals tickets with; without it there is no resumption.
+    pub(crate) issuer: Option<Arc<TicketIssuer>>,
+    /// For the next association.
+    pub(crate) ticket: Option<Ticket>,
+    /// It has a ticket whose secret it does not know.
+    pub(crate) is_thief: bool,
     /// Lines of its log of keys.
     pub(crate) key_log: Vec<String>,
     seen: usize,
@@ -38,6 +46,9 @@ impl End {
             received: Vec::new(),
             early: Vec::new(),
             closed: None,
+            issuer: None,
+            ticket: None,
+            is_thief: false,
             key_log: Vec::new(),
             seen: 0,
         }
@@ -80,8 +91,55 @@ impl Managed {
         if side == Side::A { &mut self.a } else { &mut self.z }
     }
 
+    /// The same with tickets, of which A has got one.
+    pub(crate) fn acquainted(paths: u8) -> Self {
+        let mut it = Self::new(paths);
+        it.issue_tickets();
+        it.connect();
+        it.run(Duration::from_secs(2));
+        assert_eq!(it.peers(), it.identities());
+        it.disconnect();
+        assert!(it.a.ticket.is_some() && it.z.ticket.is_none());
+        it
+    }
+
+    /// From now on both ends resume if they can.
+    pub(crate) fn issue_tickets(&mut self) {
+        for side in [Side::A, Side::Z] {
+            let issuer = Arc::new(TicketIssuer::default());
+            self.pair.node(side).endpoint.set_resumption(issuer.clone());
+            self.end(side).issuer = Some(issuer);
+        }
+    }
+
     pub(crate) fn connect(&mut self) {
-        self.a.id = Some(self.pair.connect());
+        let id = self.pair.connect();
+        self.a.id = Some(id);
+        self.offer(Side::A, id);
+    }
+
+    pub(crate) fn offer(&mut self, side: Side, id: AssociationId) {
+        if self.end(side).issuer.is_some() {
+            let ticket = self.end(side).ticket.as_ref();
+            let ticket = ticket.map_or(Vec::new(), |ticket| ticket.as_bytes().to_vec());
+            let now = self.pair.now;
+            self.pair.node(side).endpoint.offer_ticket(now, id, &ticket);
+        }
+    }
+
+    /// Ends the association, and forgets all about it.
+    pub(crate) fn disconnect(&mut self) {
+        let (now, id) = (self.pair.now, self.a.id.unwrap());
+        self.pair.a.endpoint.shutdown(now, id);
+        self.run(Duration::from_secs(2));
+        assert_eq!(self.a.closed, Some(CloseReason::Graceful));
+        for side in [Side::A, Side::Z] {
+            let end = self.end(side);
+            (end.id, end.keys, end.protected, end.closed) = (None, None, None, None);
+            end.received.clear();
+        }
+        self.pair.ladder.clear();
+        self.pair.recorded.clear();
     }
 
     /// Whom each end says that it talks to.
@@ -156,6 +214,7 @@ impl Managed {
 
     fn handle_user_message(&mut self, side: Side, payload: Bytes) {
         let now = self.pair.now;
+        self.work(side, |keys, _, endpoint| Ok(keys.confirm(endpoint)));
         let end = self.end(side);
         match end.protected {
             Some(_) => end.received.push((payload, now)),
@@ -167,12 +226,7 @@ impl Managed {
         let now = self.pair.now;
         match event {
             Event::KeysWanted => {
-                let (identity, known) = (self.end(side).identity.clone(), self.end(side).known);
-                let endpoint = &mut self.pair.node(side).endpoint;
-                let mut keys = KeyManagement::begin(now, endpoint, id, &identity, known).unwrap();
-                keys.log_keys();
-                let end = self.end(side);
-                (end.id, end.keys) = (Some(id), Some(keys));
+                self.begin(side, now, id);
             }
             Event::RekeyDue => self.rekey(side),
             Event::Writable => self.work(side, |keys, now, endpoint| {
@@ -184,6 +238,44 @@ impl Managed {
                 (end.closed, end.keys) = (Some(reason), None);
             }
             _ => {}
+        }
+    }
+
+    fn begin(&mut self, side: Side, now: Instant, id: AssociationId) {
+        let (identity, known) = (self.end(side).identity.clone(), self.end(side).known);
+        let (issuer, is_thief) = (self.end(side).issuer.clone(), self.end(side).is_thief);
+        let ticket = self.end(side).ticket.take();
+        let endpoint = &mut self.pair.node(side).endpoint;
+        let ticket = ticket.filter(|_| endpoint.resumption(id).is_some() && !is_thief);
+        let is_client = endpoint.key_agreement(id).unwrap().role == KeyRole::Client;
+        let keys = match (ticket.filter(|_| is_client), issuer) {
+            (Some(ticket), _) => KeyManagement::resume(now, endpoint, id, &identity, &ticket, true),
+            (None, Some(issuer)) => {
+                KeyManagement::begin_with(now, endpoint, id, &identity, &issuer, true)
+            }
+            (None, None) => {
+                let mut keys = KeyManagement::begin(now, endpoint, id, &identity, known).unwrap();
+                keys.log_keys();
+                Ok(keys)
+            }
+        };
+        let (keys, end) = (keys.unwrap(), self.end(side));
+        let peer = keys.peer();
+        (end.id, end.keys) = (Some(id), Some(keys));
+        if let Some(peer) = peer {
+            self.on_protected(side, peer);
+        }
+    }
+
+    fn on_protected(&mut self, side: Side, peer: PublicKey) {
+        let now = self.pair.now;
+        let end = self.end(side);
+        end.protected = Some((peer, now));
+        let early = std::mem::take(&mut end.early);
+        end.received.extend(early.into_iter().map(|payload| (payload, now)));
+        if side == Side::A {
+            let waiting = std::mem::take(&mut self.waiting);
+            waiting.into_iter().for_each(|payload| self.send(Side::A, payload));
         }
     }
 
@@ -207,6 +299,7 @@ impl Managed {
         let Some(mut keys) = self.end(side).keys.take() else { return };
         let endpoint = &mut self.pair.node(side).endpoint;
         let outcome = call(&mut keys, now, endpoint);
+        self.end(side).ticket = keys.poll_ticket().or_else(|| self.end(side).ticket.take());
         while let Some(line) = keys.poll_key_log() {
             self.end(side).key_log.push(line.to_string());
         }
@@ -215,14 +308,7 @@ impl Managed {
             Ok(step) => {
                 self.end(side).keys = Some(keys);
                 if let Step::Protected(peer) = step {
-                    let end = self.end(side);
-                    end.protected = Some((peer, now));
-                    let early = std::mem::take(&mut end.early);
-                    end.received.extend(early.into_iter().map(|payload| (payload, now)));
-                    if side == Side::A {
-                        let waiting = std::mem::take(&mut self.waiting);
-                        waiting.into_iter().for_each(|payload| self.send(Side::A, payload));
-                    }
+                    self.on_protected(side, peer);
                 }
             }
             Err(failure) => {
