@@ -256,6 +256,9 @@ pub struct AssociationStatus {
 pub struct EncryptionStatus {
     /// `key-exchange` while messages wait for keys, then `encrypted`.
     pub state: String,
+    /// Whether its first keys follow from an earlier association with the peer.
+    #[serde(default)]
+    pub resumed: bool,
     /// As TLS 1.3 names it.
     pub cipher_suite: Option<String>,
     /// The epoch of the key for sending; 3 for the first one.

@@ -10,6 +10,7 @@ use crate::peers::PeerCache;
 use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
+use manypath_keys::TicketIssuer;
 use manypath_net::{Carriers, Interface, Seat};
 use manypath_rules::paths::PathsFile;
 use manypath_rules::{Encrypt, RulesFile, StepAside, Via};
@@ -18,6 +19,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// UDP port of a server unless told otherwise: the SCTP tunnelling port (RFC 6951 section 5.1).
@@ -234,6 +236,8 @@ pub struct ProcessConfig {
     pub sockets: Vec<OwnedFd>,
     /// Which of several engine loops of a server this is, each of which is a stack ([`Server`](crate::Server)).
     pub seat: Option<Seat>,
+    /// What the engine loops of a server give tickets to clients with, so that each takes those of all.
+    pub tickets: Arc<TicketIssuer>,
     /// Why a server has not as many engine loops as were asked for.
     pub loops_reason: Option<String>,
     /// Take over from a server of this user that has the port, or from one behind one of these lines, which a service

@@ -5,8 +5,10 @@
 
 use crate::config::StackConfig;
 use crate::stack::Stack;
+use manypath_keys::TicketIssuer;
 use manypath_net::{Loops, Seat};
 use std::io;
+use std::sync::Arc;
 use std::thread;
 
 /// Most engine loops of a server.
@@ -43,10 +45,11 @@ impl Server {
         if configs.len() > 1 {
             Loops::check()?;
             let seats = Loops::seats(configs.len());
-            configs
-                .iter_mut()
-                .zip(seats)
-                .for_each(|(config, seat)| config.process.seat = Some(seat));
+            let tickets = Arc::new(TicketIssuer::default());
+            for (config, seat) in configs.iter_mut().zip(seats) {
+                config.process.seat = Some(seat);
+                config.process.tickets = tickets.clone();
+            }
         }
         Ok(())
     }

@@ -152,7 +152,7 @@ impl Stack {
         };
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
-        let memory = config.window_memory();
+        let (memory, tickets) = (config.window_memory(), config.process.tickets.clone());
         RelayConfig::check(&config)?;
         let mut stack = Self {
             attempts: Attempts::new(Peers::new(lifetimes(&config), config.peer_memory.take())),
@@ -195,7 +195,7 @@ impl Stack {
                     to_onward: VecDeque::new(),
                     config,
                 },
-                Keys::default(),
+                Keys::new(tickets),
                 memory,
             ),
         };

@@ -379,7 +379,8 @@ fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, Fal
     base.all.insert(id, association.asked(acceptor, encrypt));
     base.by_peer.insert(key, id);
     if encrypt != Encrypt::Off {
-        base.keys.offer(id, key.addr);
+        let ticket = base.keys.offer(now, id, (key.addr, remote));
+        base.core.driver.endpoint_mut().offer_ticket(now, id, &ticket);
     }
     info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
     Ok(id)

@@ -59,7 +59,10 @@ pub(crate) fn offer_keys(base: &mut Base) {
     let is_offered = !base.keys.is_unkept() || base.core.config.encrypt == Encrypt::Require;
     let of_peers = base.core.encrypt_of_peers();
     let offered = parameters::key_management(if is_offered { of_peers } else { Encrypt::Off });
-    base.core.driver.endpoint_mut().configure(|it| it.key_management = offered);
+    let issuer = base.keys.issuer().clone();
+    let endpoint = base.core.driver.endpoint_mut();
+    endpoint.configure(|it| it.key_management = offered);
+    endpoint.set_resumption(issuer);
 }
 
 /// Rules know peers by names that nobody has.
@@ -85,7 +88,8 @@ pub(crate) fn feasible(base: &Base, encrypt: Encrypt) -> Result<Encrypt, Fallbac
 pub(crate) fn on_keys_wanted(base: &mut Base, id: AssociationId) {
     let (timers, endpoint) = (&mut base.core.timers, base.core.driver.endpoint_mut());
     let begun = base.keys.begin(base.core.now, endpoint, id, timers);
-    reject_unless(base, id, begun);
+    // That the association is protected at once opens it for its connections. There is nothing early.
+    let _news = take_arrival(base, id, begun);
 }
 
 pub(crate) fn on_rekey_due(base: &mut Base, id: AssociationId) {
@@ -156,7 +160,16 @@ pub(crate) fn take_message(
     message: Message,
 ) -> Result<bool, Ended> {
     let (now, endpoint) = (base.core.now, base.core.driver.endpoint_mut());
-    match base.keys.take(now, endpoint, id, &mut base.core.timers, message) {
+    let arrival = base.keys.take(now, endpoint, id, &mut base.core.timers, message);
+    take_arrival(base, id, arrival)
+}
+
+fn take_arrival(
+    base: &mut Base,
+    id: AssociationId,
+    arrival: Result<Arrival, Rejection>,
+) -> Result<bool, Ended> {
+    match arrival {
         Ok(Arrival::Nothing) => Ok(false),
         Ok(Arrival::Message(message)) => give_to_flows(base, id, message).map(|()| false),
         Ok(Arrival::Protected { key, kept, early }) => {
@@ -192,9 +205,14 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
         (base.core.peer_name(id), base.keys.status(base.core.driver.endpoint(), id));
     let suite = status.as_ref().and_then(|it| it.cipher_suite.clone()).unwrap_or_default();
     let standing = status.as_ref().and_then(|it| it.standing.clone()).unwrap_or_default();
+    let resumed = status.as_ref().is_some_and(|it| it.resumed);
+    if resumed {
+        base.core.count("associations_resumed");
+    }
+    let how = if resumed { "resumed" } else { "encrypted" };
     let name = status.and_then(|it| it.name).map_or_else(String::new, |name| format!(" ({name})"));
     info!(target: log::ASSOCIATION,
-        "association {} with {peer}: encrypted by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
+        "association {} with {peer}: {how} by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     tell_whether_relayed(base, id);
 }
 

@@ -13,6 +13,7 @@
 mod rejection;
 #[cfg(test)]
 mod tests;
+mod tickets;
 mod trust;
 mod writer;
 
@@ -21,15 +22,17 @@ pub use trust::KeyFiles;
 pub(crate) use trust::{Standing, Trust};
 pub(crate) use writer::{Contact, Writer};
 
+use self::tickets::Tickets;
 use crate::timers::{Timer, Timers};
 use manypath_control::status::{EncryptionStatus, IdentityStatus};
-use manypath_engine::protection::KEY_MANAGEMENT;
+use manypath_engine::protection::{KEY_MANAGEMENT, KeyRole};
 use manypath_engine::{AssociationId, Endpoint, Instant, Message};
-use manypath_keys::{Failure, KeyManagement, PublicKey, Step};
+use manypath_keys::{Failure, KeyManagement, PublicKey, Step, Ticket, TicketIssuer};
 use manypath_rules::Source;
 use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Bytes of messages that are kept until an association is protected. A peer that has sent its last message of the
 /// handshake may send at once; as long as it has no answer its flows have no more than their first windows.
@@ -47,6 +50,10 @@ pub(crate) struct Keys {
     offered: BTreeSet<AssociationId>,
     /// Bytes that are kept until associations are protected.
     early_bytes: usize,
+    /// What this host gives its clients tickets with. All engine loops of a server have the same.
+    issuer: Arc<TicketIssuer>,
+    /// What this host has got from servers.
+    tickets: Tickets,
 }
 
 /// One of them.
@@ -54,6 +61,9 @@ pub(crate) struct Keys {
 struct Managed {
     /// The address that was asked, if this side began it.
     asked: Option<IpAddr>,
+    /// Its UDP address, and the ticket that was offered to it.
+    server: Option<SocketAddr>,
+    ticket: Option<Ticket>,
     management: Option<Box<KeyManagement>>,
     /// What has come before it was protected.
     early: Vec<Message>,
@@ -81,6 +91,16 @@ pub(crate) enum Arrival {
 }
 
 impl Keys {
+    /// None is encrypted yet.
+    pub(crate) fn new(issuer: Arc<TicketIssuer>) -> Self {
+        Self { issuer, ..Self::default() }
+    }
+
+    /// What tickets of this host are sealed with.
+    pub(crate) const fn issuer(&self) -> &Arc<TicketIssuer> {
+        &self.issuer
+    }
+
     /// Associations may be encrypted from now on.
     pub(crate) fn adopt(&mut self, trust: Trust) {
         self.trust = Some(trust);
@@ -111,10 +131,20 @@ impl Keys {
         self.trust.as_ref().map(|trust| Fingerprint::of(&trust.identity().public_key()).mark())
     }
 
-    /// This side has begun an association with `peer`, and offered to encrypt it.
-    pub(crate) fn offer(&mut self, id: AssociationId, peer: IpAddr) {
-        self.all.insert(id, Managed { asked: Some(peer), ..Managed::default() });
+    /// This side has begun an association with `peer`, whose UDP address is `server`, and offers to encrypt it. Returns the
+    /// ticket by which it may resume; an empty one asks for a ticket.
+    pub(crate) fn offer(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        (peer, server): (IpAddr, SocketAddr),
+    ) -> Vec<u8> {
+        let ticket = self.trust.as_ref().and_then(|it| self.tickets.take(now, server, it));
+        let offered = ticket.as_ref().map_or(Vec::new(), |ticket| ticket.as_bytes().to_vec());
+        let (asked, server) = (Some(peer), Some(server));
+        self.all.insert(id, Managed { asked, server, ticket, ..Managed::default() });
         self.offered.insert(id);
+        offered
     }
 
     /// Whether its messages have to wait.
@@ -183,27 +213,43 @@ impl Keys {
         self.all.iter().filter_map(judge).collect()
     }
 
-    /// Both ends can encrypt the association: its keys are made.
+    /// Both ends can encrypt the association: its keys are made, or there already.
     pub(crate) fn begin(
         &mut self,
         now: Instant,
         endpoint: &mut Endpoint,
         id: AssociationId,
         timers: &mut Timers,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Arrival, Rejection> {
         let Some(trust) = &self.trust else { return Err(Failure::NotAgreed.into()) };
         self.offered.remove(&id);
         let one = self.all.entry(id).or_default();
         // A peer that has restarted begins anew.
         self.early_bytes -= one.early_bytes;
-        *one = Managed { asked: one.asked, timer: one.timer, ..Managed::default() };
-        let mut management = KeyManagement::begin(now, endpoint, id, trust.identity(), None)?;
-        if trust.logs_keys() {
-            management.log_keys();
-        }
+        let ticket = one.ticket.take().filter(|_| endpoint.resumption(id).is_some());
+        let Managed { asked, server, timer, .. } = *one;
+        *one = Managed { asked, server, timer, ..Managed::default() };
+        let (identity, log) = (trust.identity(), trust.logs_keys());
+        let is_client = endpoint.key_agreement(id).is_some_and(|it| it.role == KeyRole::Client);
+        let management = match ticket.filter(|_| is_client) {
+            Some(ticket) => KeyManagement::resume(now, endpoint, id, identity, &ticket, log)?,
+            None => KeyManagement::begin_with(now, endpoint, id, identity, &self.issuer, log)?,
+        };
+        let peer = management.peer();
         one.management = Some(Box::new(management));
-        one.set_timer(id, timers);
-        Ok(())
+        self.log_keys_of(id);
+        if let Some(one) = self.all.get_mut(&id) {
+            one.set_timer(id, timers);
+        }
+        peer.map_or(Ok(Arrival::Nothing), |key| self.admit(id, key))
+    }
+
+    fn log_keys_of(&mut self, id: AssociationId) {
+        let management = self.all.get_mut(&id).and_then(|one| one.management.as_mut());
+        let Some((management, trust)) = management.zip(self.trust.as_mut()) else { return };
+        while let Some(line) = management.poll_key_log() {
+            trust.log_key(&line);
+        }
     }
 
     /// Those whose peer has answered that it does not encrypt: they are plain from now on, or rejected.
@@ -235,15 +281,32 @@ impl Keys {
         let Some(one) = self.all.get_mut(&id) else { return Ok(Arrival::Message(message)) };
         match message.ppid == KEY_MANAGEMENT {
             false if one.is_open() => return Ok(Arrival::Message(message)),
-            false => return self.keep(endpoint, id, message).map(|()| Arrival::Nothing),
+            false => return self.take_early(endpoint, id, message),
             true => {}
         }
         let Some(management) = &mut one.management else { return Ok(Arrival::Nothing) };
         let step = management.handle_message(now, endpoint, &message.payload)?;
-        while let Some((line, trust)) = management.poll_key_log().zip(self.trust.as_mut()) {
-            trust.log_key(&line);
+        if let Some((ticket, server)) = management.poll_ticket().zip(one.server) {
+            self.tickets.put(server, ticket);
         }
         one.set_timer(id, timers);
+        self.log_keys_of(id);
+        match step {
+            Step::Continue => Ok(Arrival::Nothing),
+            Step::Protected(key) => self.admit(id, key),
+        }
+    }
+
+    /// Takes a message of a peer that is not known yet. One that resumes is, by what it has sealed.
+    fn take_early(
+        &mut self,
+        endpoint: &Endpoint,
+        id: AssociationId,
+        message: Message,
+    ) -> Result<Arrival, Rejection> {
+        let management = self.all.get_mut(&id).and_then(|one| one.management.as_mut());
+        let step = management.map_or(Step::Continue, |it| it.confirm(endpoint));
+        self.keep(endpoint, id, message)?;
         match step {
             Step::Continue => Ok(Arrival::Nothing),
             Step::Protected(key) => self.admit(id, key),
@@ -320,8 +383,13 @@ impl Keys {
 
     /// The association has ended, or is not to be encrypted.
     pub(crate) fn forget(&mut self, id: AssociationId) {
-        self.early_bytes -= self.all.remove(&id).map_or(0, |one| one.early_bytes);
         self.offered.remove(&id);
+        let Some(one) = self.all.remove(&id) else { return };
+        self.early_bytes -= one.early_bytes;
+        // The peer has not answered: the ticket was of no use to anybody.
+        if let Some((server, ticket)) = one.server.zip(one.ticket) {
+            self.tickets.put(server, ticket);
+        }
     }
 
     pub(crate) fn status(
@@ -336,6 +404,7 @@ impl Keys {
         let suite = one.management.as_ref().and_then(|it| it.cipher_suite());
         Some(EncryptionStatus {
             state: if one.is_open() { "encrypted" } else { "key-exchange" }.to_owned(),
+            resumed: usage.resumed,
             cipher_suite: suite.map(|suite| suite.name().to_owned()),
             epoch,
             peer: one.peer.map(|(key, _)| trust::name(&key)),

@@ -29,5 +29,6 @@ mod redirector;
 mod relayed_datagrams;
 mod relays;
 mod restarts;
+mod resumption;
 mod rules;
 mod settings;

@@ -24,8 +24,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
     if let Some(it) = &status.encryption {
         let _ = writeln!(
             out,
-            "    {}: epoch {}, {} sealed, {} opened, {} not authentic",
+            "    {}{}: epoch {}, {} sealed, {} opened, {} not authentic",
             encryption(status),
+            if it.resumed { ", resumed" } else { "" },
             it.epoch,
             counted(it.packets_sealed, "packet", "packets"),
             it.packets_opened,

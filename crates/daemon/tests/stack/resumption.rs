@@ -1,0 +1,109 @@
+//! Further associations with a peer that is known.
+
+use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, exchange, service};
+use crate::encryption::{Folder, client, encryption, errno, key_of, server, wait_for_the_end};
+use manypath_control::{Reply, Request};
+use manypath_daemon::{KeyFiles, StackConfig};
+use manypath_rules::Encrypt::{self, Require};
+use std::fs;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// A client whose associations end with their connections.
+fn fleeting(network: Network, encrypt: Encrypt, keys: KeyFiles) -> StackConfig {
+    let mut config = StackConfig { keys: Some(keys), ..client(network, encrypt) };
+    config.limits.idle_timeout = Duration::ZERO;
+    config
+}
+
+/// Makes a connection; whether the association with it was resumed.
+fn connect(launcher: &mut Launcher, destination: SocketAddr) -> bool {
+    let stream = launcher.connect_sctp(destination);
+    let resumed = encryption(&launcher.status()).unwrap().resumed;
+    assert_eq!(exchange(stream, vec![3; 30]), vec![3; 30]);
+    // The ticket comes after the first data.
+    let has_rekeyed = |launcher: &Launcher| {
+        let status = launcher.status();
+        !resumed || encryption(&status).is_none_or(|it| it.epoch == 4)
+    };
+    let begun = Instant::now();
+    while !has_rekeyed(launcher) {
+        assert!(begun.elapsed() < LIMIT, "{:?}", launcher.status());
+    }
+    wait_for_the_end(launcher);
+    resumed
+}
+
+fn reload(launcher: &Launcher) {
+    launcher.send(&Request::Reload);
+    assert!(matches!(launcher.receive(), Reply::Reloaded { .. }));
+}
+
+#[test]
+fn a_second_association_resumes_and_so_does_each_further_one() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
+    let (_client, mut launcher) = Host::with_launcher(fleeting(network, Require, ours));
+    for round in 0..4 {
+        assert_eq!(connect(&mut launcher, destination), round > 0, "round {round}");
+    }
+    assert_eq!(counter(&launcher.status(), "stack_associations_resumed"), 3);
+    assert_eq!(counter(&launcher.status(), "stack_associations_encrypted"), 4);
+    assert_eq!(counter(&theirs.status(), "sctp_resumptions"), 3);
+    assert_eq!(counter(&theirs.status(), "stack_associations_resumed"), 3);
+}
+
+#[test]
+fn a_server_that_has_restarted_costs_the_usual_handshake() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let start = || {
+        let config = server(network, Require, &[destination]);
+        Host::start(StackConfig { keys: Some(theirs.clone()), ..config })
+    };
+    let first = start();
+    let (_client, mut launcher) = Host::with_launcher(fleeting(network, Require, ours));
+    assert!(!connect(&mut launcher, destination));
+    assert!(connect(&mut launcher, destination));
+    drop(first);
+    let _second = start();
+    assert!(!connect(&mut launcher, destination), "the ticket is of no use");
+    assert!(connect(&mut launcher, destination), "the next one is");
+}
+
+#[test]
+fn a_ticket_does_not_outlive_the_trust_of_either_end() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let list = folder.path("authorized");
+    fs::write(&list, format!("{} test\n", key_of(&ours))).unwrap();
+    let keys = KeyFiles { authorized_peers: Some(list.clone()), ..theirs.clone() };
+    let config = server(network, Require, &[destination]);
+    let (_server, theirs_too) = Host::with_launcher(StackConfig { keys: Some(keys), ..config });
+    let config = fleeting(network, Require, ours.clone());
+    let (_client, mut launcher) = Host::with_launcher(config);
+    assert!(!connect(&mut launcher, destination));
+    assert!(connect(&mut launcher, destination));
+    // The server does not take the client's key any more.
+    fs::write(&list, "").unwrap();
+    reload(&theirs_too);
+    let _refused = errno(&mut launcher, destination);
+    assert_eq!(counter(&theirs_too.status(), "sctp_resumptions"), 2, "and refused then");
+    assert_eq!(counter(&theirs_too.status(), "stack_peers_not_authorized"), 1);
+    fs::write(&list, format!("{} test\n", key_of(&ours))).unwrap();
+    reload(&theirs_too);
+    assert!(!connect(&mut launcher, destination), "the ticket is used up");
+    // The client does not take the server's.
+    ours.known_peers.change(|known| known.revoke(key_of(&theirs))).unwrap();
+    reload(&launcher);
+    let _refused = errno(&mut launcher, destination);
+    assert_eq!(counter(&theirs_too.status(), "sctp_resumptions"), 2, "it was not even asked");
+}
