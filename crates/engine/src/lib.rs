@@ -47,7 +47,7 @@ pub use association::cookie::seen_source;
 pub use association::reconfiguration::ReconfigurationError;
 pub use authentication::KeyError;
 pub use config::{
-    BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, Experiment,
+    Announce, BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, Experiment,
     FastRecoveryScope, HmacAlgorithms, InitialWindow, KeyManagement, KeyRoles, LocalAddress,
     LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion, ProbeOrder, Redundancy,
     Reliability, RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit,

@@ -28,6 +28,7 @@ impl Errno {
     pub const NO_ENTRY: Self = Self(libc::ENOENT);
     pub const NO_PROTOCOL_OPTION: Self = Self(libc::ENOPROTOOPT);
     pub const NOT_CONNECTED: Self = Self(libc::ENOTCONN);
+    pub const NOT_PERMITTED: Self = Self(libc::EPERM);
     pub const NOT_SUPPORTED: Self = Self(libc::EOPNOTSUPP);
     pub const PIPE: Self = Self(libc::EPIPE);
     pub const TIMED_OUT: Self = Self(libc::ETIMEDOUT);
@@ -68,6 +69,7 @@ impl From<AddressError> for Errno {
             AddressError::NotEstablished => Self::NO_ENTRY,
             AddressError::UnknownAddress => Self::ADDRESS_NOT_AVAILABLE,
             AddressError::AlreadyThere | AddressError::LastAddress => Self::INVALID,
+            AddressError::Withheld => Self::NOT_PERMITTED,
             AddressError::TooMany => Self::NO_BUFFERS,
         }
     }

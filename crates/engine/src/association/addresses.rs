@@ -4,7 +4,7 @@ use super::announcement::{Announcement, may_change_addresses};
 use super::asconf::{AddressChanges, Request};
 use super::context::Context;
 use super::path_manager::{Addressing, PathManager};
-use super::tcb::Association;
+use super::tcb::{Association, Withheld};
 use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathAddr, PathId, PathState, pairing};
@@ -29,6 +29,8 @@ pub enum AddressError {
     LastAddress,
     /// Too many changes wait.
     TooMany,
+    /// The peer has not shown who it is (`Config::announce`).
+    Withheld,
 }
 
 impl core::fmt::Display for AddressError {
@@ -40,6 +42,7 @@ impl core::fmt::Display for AddressError {
             Self::AlreadyThere => "the association has the address already",
             Self::LastAddress => "the last address cannot be removed",
             Self::TooMany => "too many changes of addresses wait",
+            Self::Withheld => "the peer has not shown who it is, and is told no addresses",
         })
     }
 }
@@ -81,12 +84,39 @@ impl Association {
         told: Option<u8>,
     ) -> Cow<'a, [LocalAddress]> {
         let locals = cx.own_locals(cx.realm_of(self.handshake.path.local.ip()));
+        if self.is_withheld() {
+            let own = self.handshake.path.local.ip();
+            return locals.iter().filter(|local| local.addr.ip() == own).copied().collect();
+        }
         let Some(count) = told else { return locals };
         let mut told = cx.announced(&self.handshake.path);
         told.truncate(count.into());
         told.push(self.handshake.path.local.ip());
         let used = |ip| told.contains(&ip) || !cx.may_tell(ip, &self.handshake.path);
         locals.iter().filter(|local| used(local.addr.ip())).copied().collect()
+    }
+
+    /// The peer has shown who it is, and may know all of our addresses.
+    pub(crate) fn reveal_addresses(&mut self, cx: &mut Context<'_>) {
+        if self.is_withheld() {
+            self.handshake.withheld = Withheld::UntilProtected;
+            self.reveal_if_protected(cx);
+        }
+    }
+
+    /// Announces what was withheld until packets without protection are dropped: before that an answer of the peer, or what it
+    /// sends to such an address, could be one.
+    pub(crate) fn reveal_if_protected(&mut self, cx: &mut Context<'_>) {
+        let waits = self.handshake.withheld == Withheld::UntilProtected;
+        if !waits || !self.security.requires_protection() {
+            return;
+        }
+        self.handshake.withheld = Withheld::No;
+        for local in cx.own_locals(self.realm(cx.scopes)).iter() {
+            let change = AddressChange::Added;
+            // It is there already, or the peer takes no changes: others go on as they are.
+            let _unchanged = self.addressing().change_address(cx, change, local.addr.ip()).is_err();
+        }
     }
 
     /// Whether the peer can be told of addresses that come and go. Said of established associations.

@@ -11,7 +11,7 @@ use super::context::Context;
 use super::path_manager::Addressing;
 use super::receive::Arrival;
 use super::state::Retry;
-use super::tcb::Association;
+use super::tcb::{Association, Withheld};
 use crate::event::{AddressChange, CloseReason, Event, ReconfigurationOutcome};
 use crate::path::PathId;
 use crate::path::heartbeat::Probed;
@@ -374,6 +374,9 @@ impl Addressing<'_> {
         }
         let changes = self.addresses.as_ref().ok_or(AddressError::NotSupported)?;
         let added = change == AddressChange::Added;
+        if added && self.handshake.withheld != Withheld::No {
+            return Err(AddressError::Withheld);
+        }
         let fits = cx.realm_of(address) == changes.realm;
         if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
             return Err(AddressError::UnknownAddress);

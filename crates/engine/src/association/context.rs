@@ -3,7 +3,7 @@
 use super::abort_reasons::AbortReasons;
 use super::cookie::CookieKeys;
 use crate::authentication::SharedKeys;
-use crate::config::{Config, LocalAddress};
+use crate::config::{Announce, Config, LocalAddress};
 use crate::event::{AssociationId, EndpointEvent, Event};
 use crate::path::scope::Scopes;
 use crate::path::{PathAddr, PathRule, pairing, scope};
@@ -119,6 +119,9 @@ impl<'a> Context<'a> {
 
     /// Our addresses that the peer of an association over `handshake` is told in the handshake.
     pub(crate) fn announced(&self, handshake: &PathAddr) -> Vec<IpAddr> {
+        if self.config.announce == Announce::Authenticated {
+            return Vec::new();
+        }
         let mut locals = self.own_locals(self.realm_of(handshake.local.ip())).into_owned();
         locals.retain(|local| self.may_tell(local.addr.ip(), handshake));
         let mut addresses = pairing::announced(handshake, &locals);

@@ -11,7 +11,7 @@ use super::families::Families;
 use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::statistics::Statistics;
-use super::tcb::{Association, Errors, Handshake, Notices, Peer, Ports};
+use super::tcb::{Association, Errors, Handshake, Notices, Peer, Ports, Withheld};
 use super::unverified::{LARGEST_SMALL_HEARTBEAT, Unverified};
 use crate::authentication::Offer;
 use crate::config::NrSack;
@@ -75,7 +75,14 @@ impl Association {
         Self {
             id,
             ports,
-            handshake: Handshake { path, local_tag, local_tsn, initiated: false, tie: None },
+            handshake: Handshake {
+                path,
+                local_tag,
+                local_tsn,
+                initiated: false,
+                tie: None,
+                withheld: Withheld::by(cx.config),
+            },
             state: State::Established,
             peer: None,
             peer_addresses: Vec::new(),

@@ -11,7 +11,7 @@ use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use super::statistics::Statistics;
 use super::unverified::Unverified;
-use crate::config::Config;
+use crate::config::{Announce, Config};
 use crate::event::{AddressChange, AssociationId, CloseReason, Event};
 use crate::path::{Path, PathAddr, PathId, PathState, Paths, pairing, scope, scope::Scopes};
 use crate::recv::Receiver;
@@ -77,6 +77,28 @@ pub(crate) struct Handshake {
     pub initiated: bool,
     /// Made when the first cookie needs them (section 5.2.2).
     pub tie: Option<TieTags>,
+    /// Whether the peer may know our address of this path alone.
+    pub withheld: Withheld,
+}
+
+/// Whether a peer may know no address of ours but that of the handshake (`Config::announce`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Withheld {
+    /// It may know them all.
+    No,
+    /// Until it has shown who it is.
+    UntilRevealed,
+    /// It has done so. They are announced when neither end takes packets without protection any more.
+    UntilProtected,
+}
+
+impl Withheld {
+    pub(super) fn by(config: &Config) -> Self {
+        match config.announce {
+            Announce::All => Self::No,
+            Announce::Authenticated => Self::UntilRevealed,
+        }
+    }
 }
 
 /// Consecutive errors of an association (section 8.1).
@@ -215,7 +237,9 @@ impl Association {
             return added.then(|| self.control_path());
         }
         let local = addr.local.ip();
-        let is_ours = || cx.config.allows(local) && cx.realm_of(local) == self.realm(cx.scopes);
+        let withheld = self.is_withheld() && local != self.handshake.path.local.ip();
+        let is_ours =
+            || cx.config.allows(local) && cx.realm_of(local) == self.realm(cx.scopes) && !withheld;
         if self.addresses.is_none() && !is_ours() {
             return None;
         }
@@ -238,6 +262,11 @@ impl Association {
             return Some(id);
         }
         self.addressing().add_unconfirmed(cx, addr)
+    }
+
+    /// Whether the peer may know no address of ours but that of the handshake.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.handshake.withheld != Withheld::No
     }
 
     /// Whether a packet over `addr` may come from another user of the peer's host: the peer was asked at a privileged

@@ -17,6 +17,17 @@ pub struct KeyManagement {
 }
 
 named! {
+    /// To which peers the addresses of this host are announced, beside the one that the handshake uses.
+    pub enum Announce as "peers that are told addresses" {
+        /// To all, in INIT and INIT ACK, which nobody can encrypt.
+        All = "all",
+        /// To those that have shown who they are, under protection: associations begin with one path, and
+        /// [`Endpoint::reveal_addresses`](crate::Endpoint::reveal_addresses) adds the others.
+        Authenticated = "authenticated",
+    }
+}
+
+named! {
     /// The roles in key management that an endpoint can have.
     pub enum KeyRoles as "roles in key management" {
         /// Client.

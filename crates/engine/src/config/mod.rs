@@ -12,7 +12,7 @@ mod transfer;
 pub use authentication::HmacAlgorithms;
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub use experiment::Experiment;
-pub use key_management::{KeyManagement, KeyRoles};
+pub use key_management::{Announce, KeyManagement, KeyRoles};
 pub use path::{
     BurstLimit, CongestionControl, EcnUse, InitialWindow, LossRecovery, Pacing, PathMtu,
     PathSuspicion, ProbeOrder, SharedBottleneck,
@@ -252,6 +252,9 @@ pub struct Config {
     /// ([`Endpoint::install_sending_key`](crate::Endpoint::install_sending_key)). Chunks are not authenticated by AUTH where DTLS chunks are agreed on;
     /// in strict mode that is not even offered.
     pub key_management: Option<KeyManagement>,
+    /// To which peers our addresses are announced. `all` by default: a handshake that lists them has all paths at once, also
+    /// with peers of which nothing is known.
+    pub announce: Announce,
     /// Whether addresses may be added to an association that is in use, and removed from it, where the
     /// peer can do that too (ASCONF, RFC 5061). Off by default. Such chunks are always authenticated, so
     /// this implies `authentication`; peers that know ASCONF without AUTH are refused (section 6).
@@ -406,6 +409,7 @@ impl Default for Config {
             hmac_algorithms: HmacAlgorithms::Sha256Sha1,
             require_authentication: false,
             key_management: None,
+            announce: Announce::All,
             address_reconfiguration: false,
             accept_address_changes: true,
             reliability: Reliability::Reliable,

@@ -20,6 +20,18 @@ impl Endpoint {
         }
     }
 
+    /// The peer of the association has shown who it is: with `Config::announce` it is told our other addresses as soon as
+    /// neither end takes packets without protection any more, and they are verified under protection. Nothing happens
+    /// where they have been announced already, or where the peer takes no changes of addresses.
+    pub fn reveal_addresses(&mut self, now: Instant, id: AssociationId) {
+        self.with(now, id, |it, cx| it.reveal_addresses(cx));
+    }
+
+    /// Whether the peer of an association is told none of our addresses but that of the handshake (`Config::announce`).
+    pub fn withholds_addresses(&self, id: AssociationId) -> bool {
+        self.registry.get(id).is_some_and(|association| association.is_withheld())
+    }
+
     /// The same for one association and an address that the endpoint has.
     pub fn announce_address_to(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
         let cut_off = self.with(now, id, |it, cx| {

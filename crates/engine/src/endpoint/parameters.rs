@@ -7,7 +7,7 @@ use super::api::context;
 use super::index::AddressKey;
 use super::{AssociationId, ConnectError, Endpoint};
 use crate::association::{Association, Ports};
-use crate::config::Config;
+use crate::config::{Announce, Config};
 use crate::path::{PathRole, PathRule, pairing, scope};
 use crate::time::Instant;
 use alloc::sync::Arc;
@@ -126,6 +126,11 @@ impl Endpoint {
         let mut candidates = pairing::candidates(&allowed, remote, wanted);
         if let Some(own) = &rules {
             candidates.retain(|it| PathRule::policy(own, it).role != PathRole::Disabled);
+        }
+        if let Some(first) = candidates.first().map(|it| it.local.ip())
+            && config.announce == Announce::Authenticated
+        {
+            candidates.retain(|it| it.local.ip() == first);
         }
         if candidates.is_empty() {
             return Err(ConnectError::NoLocalAddress);

@@ -71,7 +71,9 @@ impl Endpoint {
         now: Instant,
         id: AssociationId,
     ) -> Result<(), ProtectionError> {
-        self.change_protection(now, id, Protection::require)
+        self.change_protection(now, id, Protection::require)?;
+        self.with(now, id, |it, cx| it.reveal_if_protected(cx));
+        Ok(())
     }
 
     /// What the keys of an association were used for; none if packets cannot be protected. Keys must be

@@ -6,6 +6,7 @@ mod hostile;
 mod keys;
 mod setup;
 mod transfer;
+mod withheld;
 mod zero_checksum;
 
 use crate::pair::{Pair, Side, config};

@@ -65,6 +65,7 @@ pub(super) fn request(
             AddressError::NotEstablished => "ENOENT",
             AddressError::UnknownAddress => "EADDRNOTAVAIL",
             AddressError::AlreadyThere | AddressError::LastAddress => "EINVAL",
+            AddressError::Withheld => "EPERM",
             AddressError::TooMany => "ENOBUFS",
         })
     };
