@@ -242,6 +242,9 @@ pub struct AssociationStatus {
     /// Its keys and its peer's, if it is encrypted.
     #[serde(default)]
     pub encryption: Option<EncryptionStatus>,
+    /// Why its peer is told no addresses of this host but that of the handshake, if it is not: it has one path from here.
+    #[serde(default)]
+    pub withheld_addresses: Option<Withheld>,
     /// The paths.
     pub paths: Vec<PathStatus>,
     /// The flows.
@@ -249,6 +252,46 @@ pub struct AssociationStatus {
     /// The flows of datagrams.
     #[serde(default)]
     pub datagrams: Vec<DatagramStatus>,
+}
+
+/// Why a peer is told no addresses with the setting `announce=authenticated`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Withheld {
+    /// Keys are being made.
+    KeyExchange,
+    /// The key of the peer that was called is new.
+    NewKey,
+    /// The key of the peer that has called is in no list of authorized ones.
+    NotAuthorized,
+    /// The association is not encrypted.
+    NotEncrypted,
+    /// What another version says.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Withheld {
+    /// What it means and what changes it, for people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::KeyExchange => "other addresses are announced when the key exchange is complete",
+            Self::NewKey => {
+                "other addresses are not announced, because the peer's key is new: compare it \
+                 (`manypath key show ADDRESS`); the next association announces them"
+            }
+            Self::NotAuthorized => {
+                "other addresses are not announced, because the peer's key is not authorized: \
+                 add it to the file of `--authorized`"
+            }
+            Self::NotEncrypted => {
+                "other addresses are not announced, because the association is not encrypted: \
+                 `manypath config set encrypt=opportunistic` at both ends, or announce=all here"
+            }
+            Self::Unknown => "other addresses are not announced",
+        }
+    }
 }
 
 /// How an association is encrypted.

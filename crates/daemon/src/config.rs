@@ -9,7 +9,7 @@ use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
-use manypath_engine::{Profile, Redundancy, SharedBottleneck};
+use manypath_engine::{Announce, Profile, Redundancy, SharedBottleneck};
 use manypath_keys::TicketIssuer;
 use manypath_net::{Carriers, Interface, Seat};
 use manypath_rules::paths::PathsFile;
@@ -109,6 +109,8 @@ pub struct Carrying {
     /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](StackConfig::peer_udp_port), where any user of
     /// the peer's host may answer, unless a rule says otherwise.
     pub unproven: bool,
+    /// Which peers are told the addresses of this host, beside the one that the handshake uses.
+    pub announce: Announce,
     /// What is sent over several paths at once.
     pub redundancy: Redundancy,
     /// What happens on paths that share a bottleneck.
@@ -132,6 +134,7 @@ impl Default for Carrying {
             carriers: Carriers::default(),
             proxy: Err("no proxy is named"),
             unproven: false,
+            announce: Announce::All,
             redundancy: Redundancy::Off,
             shared_bottleneck: SharedBottleneck::Detect,
             force_bindall: true,

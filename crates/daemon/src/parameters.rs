@@ -66,6 +66,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         data_patience: DATA_PATIENCE,
         idle_patience: IDLE_PATIENCE,
         key_management: key_management(config.encrypt),
+        announce: config.carrying.announce,
         redundancy: config.carrying.redundancy,
         shared_bottleneck: config.carrying.shared_bottleneck,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },

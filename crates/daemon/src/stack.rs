@@ -387,6 +387,7 @@ impl Stack {
             engine.rto_max = config.limits.rto_max;
             engine.path_max_retransmits = config.limits.path_rtx_max;
             engine.shared_bottleneck = config.carrying.shared_bottleneck;
+            engine.announce = config.carrying.announce;
         });
         let redundancy = config.carrying.redundancy;
         self.base.core.driver.endpoint_mut().set_redundancy(self.base.core.now, redundancy);

@@ -89,6 +89,7 @@ impl Stack {
             peer_rwnd_bytes: status.peer_rwnd.into(),
             receive_queued_bytes: status.receive_queued as u64,
             encryption: self.base.keys.status(self.base.core.driver.endpoint(), id),
+            withheld_addresses: crate::base::protection::why_withheld(&self.base, id),
             paths: status.paths.iter().map(|path| path_status(&self.base.core, id, path)).collect(),
             flows: self.flow_statuses(association),
             datagrams: self.datagrams.statuses(association),

@@ -2,11 +2,11 @@
 
 use crate::association::{Association, Setup};
 use crate::base::Base;
-use crate::keys::{Arrival, Rejection, Trust};
+use crate::keys::{Arrival, Rejection, Standing, Trust};
 use crate::log;
 use crate::parameters;
 use crate::peers::Peers;
-use manypath_control::status::FallbackReason;
+use manypath_control::status::{FallbackReason, Withheld};
 use manypath_engine::{AssociationId, Message};
 use manypath_flow::RelayAnswer;
 use manypath_keys::PublicKey;
@@ -213,7 +213,32 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
     let name = status.and_then(|it| it.name).map_or_else(String::new, |name| format!(" ({name})"));
     info!(target: log::ASSOCIATION,
         "association {} with {peer}: {how} by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
+    reveal_addresses(base, id);
     tell_whether_relayed(base, id);
+}
+
+/// Announces the addresses that the setting `announce` keeps from peers, if the key of this one was known before.
+fn reveal_addresses(base: &mut Base, id: AssociationId) {
+    let now = base.core.now;
+    if base.keys.standing_of(id).is_some_and(Standing::is_known) {
+        base.core.driver.endpoint_mut().reveal_addresses(now, id);
+    } else if base.core.driver.endpoint().withholds_addresses(id) {
+        base.core.count("addresses_withheld");
+    }
+}
+
+/// Why the peer of an association is told no addresses of this host but that of the handshake, if it is not.
+pub(crate) fn why_withheld(base: &Base, id: AssociationId) -> Option<Withheld> {
+    if !base.core.driver.endpoint().withholds_addresses(id) {
+        return None;
+    }
+    Some(match base.keys.standing_of(id) {
+        Some(Standing::New) => Withheld::NewKey,
+        Some(Standing::Anyone) => Withheld::NotAuthorized,
+        Some(Standing::Known | Standing::Authorized) => Withheld::KeyExchange,
+        None if base.keys.holds(id) => Withheld::KeyExchange,
+        None => Withheld::NotEncrypted,
+    })
 }
 
 /// Says whether flows of the peer are relayed, now that its key is known.

@@ -163,6 +163,11 @@ impl Keys {
         peer.is_some_and(|(_, standing)| standing == Standing::Authorized)
     }
 
+    /// What is known of its peer, if it is protected.
+    pub(crate) fn standing_of(&self, id: AssociationId) -> Option<Standing> {
+        self.all.get(&id)?.peer.map(|(_, standing)| standing)
+    }
+
     /// The name under which its peer is authorized, if it has one.
     pub(crate) fn name_of(&self, id: AssociationId) -> Option<&str> {
         self.trust.as_ref()?.authorized_name(&self.peer_of(id)?)

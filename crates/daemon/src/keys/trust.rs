@@ -75,6 +75,11 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
+    /// Whether its key was known to this host before it showed it.
+    pub(crate) const fn is_known(self) -> bool {
+        matches!(self, Self::Known | Self::Authorized)
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::New => "new",

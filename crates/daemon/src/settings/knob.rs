@@ -2,7 +2,7 @@
 
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
-use manypath_engine::{Redundancy, SharedBottleneck};
+use manypath_engine::{Announce, Redundancy, SharedBottleneck};
 use manypath_net::Carriers;
 use manypath_rules::{Encrypt, StepAside, Via};
 use std::time::Duration;
@@ -82,6 +82,18 @@ pub const KNOBS: &[Knob] = &[
         values: Values::Words(Encrypt::NAMES),
         get: |config| config.encrypt as u64,
         set: |config, value| config.encrypt = encrypt(value),
+    },
+    Knob {
+        name: "announce",
+        help: "which peers are told the addresses of this host beside the one that the handshake \
+               uses: all: every peer, in clear; authenticated: those whose key was known before, \
+               encrypted; others have one path. For new associations",
+        values: Values::Words(Announce::NAMES),
+        get: |config| config.carrying.announce as u64,
+        set: |config, value| {
+            let all = value == Announce::All as u64;
+            config.carrying.announce = if all { Announce::All } else { Announce::Authenticated };
+        },
     },
     Knob {
         name: "via",

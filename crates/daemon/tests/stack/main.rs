@@ -11,6 +11,7 @@
 mod common;
 
 mod admission;
+mod announce;
 mod aside;
 mod carrying;
 mod direct;

@@ -1,7 +1,7 @@
 //! What was found out: plain data, without any judgement.
 
 use manypath_control::path::{IdleReason, PathPolicy};
-use manypath_control::status::FallbackReason;
+use manypath_control::status::{FallbackReason, Withheld};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -259,6 +259,8 @@ pub(super) struct StackPath {
     pub(super) ecn: String,
     pub(super) mtu: u16,
     pub(super) peer_policy: PathPolicy,
+    /// Why its association has no paths from other addresses of this host.
+    pub(super) withheld: Option<Withheld>,
 }
 
 /// A file that stacks do not take.

@@ -6,7 +6,9 @@ use super::super::status::{budget, bytes};
 use super::{kept, words};
 use crate::failure::Failure;
 use manypath_control::path::IdleReason;
-use manypath_control::status::{AssociationStatus, BudgetStatus, PathStatus, StackStatus};
+use manypath_control::status::{
+    AssociationStatus, BudgetStatus, PathStatus, StackStatus, Withheld,
+};
 use manypath_daemon::{LocalScope, LocalScopes, Locals};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use serde::Serialize;
@@ -50,6 +52,8 @@ struct Row {
     bytes_received: u64,
     idle: Option<String>,
     idle_reason: Option<IdleReason>,
+    /// Why the association has no paths from other addresses of this host, if they are not announced.
+    withheld_addresses: Option<Withheld>,
 }
 
 /// Prints what is kept and what there is.
@@ -117,6 +121,7 @@ fn row(pid: u32, association: &AssociationStatus, path: &PathStatus) -> Row {
         bytes_received: path.bytes_received,
         idle: path.idle.clone(),
         idle_reason: path.idle_reason,
+        withheld_addresses: association.withheld_addresses,
     }
 }
 
@@ -153,4 +158,9 @@ fn print_table(rows: &[Row]) {
         println!("{}  {idle}", padded.collect::<Vec<_>>().join("  "));
     }
     println!("(* primary)");
+    for row in rows {
+        if let Some(why) = row.withheld_addresses {
+            println!("{}/{} has one path from here: {}", row.pid, row.association, why.text());
+        }
+    }
 }

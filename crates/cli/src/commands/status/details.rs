@@ -33,6 +33,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
             it.packets_dropped
         );
     }
+    if let Some(why) = status.withheld_addresses {
+        let _ = writeln!(out, "    one path from here: {}", why.text());
+    }
     if let Some(limits) = &status.path_limits {
         let _ = writeln!(out, "    uplinks by rule: {limits}");
     }

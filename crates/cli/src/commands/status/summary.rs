@@ -27,6 +27,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
     if status.encryption.is_some() {
         let _ = writeln!(out, "    {}", encryption(status));
     }
+    if let Some(why) = status.withheld_addresses {
+        let _ = writeln!(out, "    one path from here: {}", why.text());
+    }
     if let Some(limits) = &status.path_limits {
         let _ = writeln!(out, "    uplinks by rule: {limits}");
     }

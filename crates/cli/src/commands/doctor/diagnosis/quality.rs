@@ -2,6 +2,7 @@
 
 use super::super::findings::{Findings, PathFinding, Rebinding};
 use super::cause::{Cause, Weight};
+use manypath_control::status::Withheld;
 
 /// Less than this is a receive buffer that loses packets at some hundred Mbit/s, as the kernel counts it.
 const SMALL_BUFFER: usize = 2 << 20;
@@ -16,7 +17,26 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
         causes.extend(wanted.into_iter().chain(found).flatten().map(|cause| cause.on(path)));
     }
     causes.extend(small_buffer(findings));
+    causes.extend(withheld(findings));
     causes
+}
+
+/// The peer is told one address of this host, so the others make no paths.
+fn withheld(findings: &Findings) -> Option<Cause> {
+    let stacks = || findings.paths.iter().flat_map(|path| &path.stacks);
+    let why =
+        stacks().find_map(|stack| stack.withheld).filter(|it| *it != Withheld::KeyExchange)?;
+    let text = format!(
+        "an association with {} has one path from here: {}",
+        findings.peer_name(),
+        why.text()
+    );
+    let cause = Cause::new("addresses-withheld", Weight::Note, text);
+    Some(match why {
+        Withheld::NewKey => cause.mend(format!("manypath key show {}", findings.peer_name())),
+        Withheld::NotEncrypted => cause.mend("manypath config set encrypt=opportunistic"),
+        Withheld::KeyExchange | Withheld::NotAuthorized | Withheld::Unknown => cause,
+    })
 }
 
 fn policy(path: &PathFinding) -> Option<Cause> {

@@ -253,6 +253,7 @@ fn policies_of_both_ends_are_told_apart() {
         ecn: "on".into(),
         mtu: 1500,
         peer_policy,
+        withheld: None,
     };
     let cause = only(&host(vec![PathFinding { stacks: vec![stack], ..path(1) }]));
     assert_eq!((cause.name, cause.place), ("peer-disables", Place::Peer));

@@ -1,15 +1,15 @@
 //! What running stacks say of a path.
 
 use super::super::findings::{PathFinding, StackPath};
-use manypath_control::status::{PathStatus, StackStatus};
+use manypath_control::status::{AssociationStatus, PathStatus, StackStatus};
 
 /// Their words about `path`.
 pub(super) fn about(path: &PathFinding, stacks: &[StackStatus]) -> Vec<StackPath> {
     let of = |stack: &StackStatus| {
         let associations = stack.associations.iter();
-        let all = associations.flat_map(|one| one.paths.iter().map(move |it| (one.id, it)));
+        let all = associations.flat_map(|one| one.paths.iter().map(move |it| (one, it)));
         let meant = all.filter(|(_, it)| is_same(it, path));
-        meant.map(|(id, it)| said(stack.pid, id, it)).collect::<Vec<_>>()
+        meant.map(|(one, it)| said(stack.pid, one, it)).collect::<Vec<_>>()
     };
     stacks.iter().flat_map(of).collect()
 }
@@ -18,10 +18,10 @@ fn is_same(one: &PathStatus, path: &PathFinding) -> bool {
     one.local.ip() == path.local && one.remote.ip() == path.remote.ip()
 }
 
-fn said(pid: u32, association: u64, path: &PathStatus) -> StackPath {
+fn said(pid: u32, association: &AssociationStatus, path: &PathStatus) -> StackPath {
     StackPath {
         pid,
-        association,
+        association: association.id,
         state: path.state.clone(),
         idle: path.idle.clone(),
         idle_reason: path.idle_reason,
@@ -30,5 +30,6 @@ fn said(pid: u32, association: u64, path: &PathStatus) -> StackPath {
         ecn: path.ecn.clone(),
         mtu: path.mtu,
         peer_policy: path.peer_policy.clone(),
+        withheld: association.withheld_addresses,
     }
 }
