@@ -217,6 +217,7 @@ impl Site {
         for (name, file) in [("RULES", "rules"), ("SYSCTL", "sysctl.conf"), ("PATHS", "paths")] {
             command.env(format!("MANYPATH_{name}"), self.folder.0.join(file));
         }
+        command.env("MANYPATH_KEYS", self.folder.0.join(format!("keys-{host}")));
         command.env("MANYPATH_PEERS", self.folder.0.join(format!("peers-{host}")));
         command.current_dir(&self.folder.0);
         command

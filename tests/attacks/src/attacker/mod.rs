@@ -3,6 +3,7 @@
 
 mod cheat;
 mod craft;
+mod exchange;
 mod flood;
 mod hoard;
 mod keys;
@@ -47,6 +48,7 @@ pub(crate) fn run(words: Vec<String>) -> io::Result<()> {
         "associations" => hoard::associations(server, &mut words)?,
         "hoard" => hoard::hoard(server, &mut words)?,
         "never-ack" => hoard::never_ack(server, &mut words)?,
+        "exchanges" => exchange::exchanges(server, &mut words)?,
         "camp" => hoard::camp(server, &mut words)?,
         "optimistic" => (cheat::optimistic(server, &mut words)?, Vec::new()),
         "paced" => (cheat::paced(server, &mut words)?, Vec::new()),

@@ -5,7 +5,7 @@ use super::keys::Keys;
 use manypath_wire::chunk::{
     Chunk, CookieEcho, Data, GapBlocks, Heartbeat, HeartbeatAck, Sack, Tsns,
 };
-use manypath_wire::parameter::Parameter;
+use manypath_wire::parameter::{KeyManagement, Parameter};
 use manypath_wire::{Packet, Ppid, Ssn, StreamId, Tsn};
 use std::collections::BTreeSet;
 use std::io;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 pub(crate) const CONTROL: u32 = 0x6d50_0100;
 /// Bytes of a flow from its opener.
 const BYTES: u32 = 0x6d50_0101;
+/// The identifier of TLS 1.3 (docs/key-management.md).
+const KEY_MANAGEMENT_BY_TLS: u8 = 240;
 /// Bytes of the headers of IPv4 and UDP.
 pub(crate) const HEADERS: u64 = 28;
 /// How long the server may take for its part of a handshake.
@@ -55,6 +57,8 @@ pub(crate) struct Extras<'a> {
     pub(crate) addresses: &'a [Ipv4Addr],
     pub(crate) window: Option<u32>,
     pub(crate) authenticate: bool,
+    /// Offer to protect the association by DTLS chunks.
+    pub(crate) protect: bool,
 }
 
 impl Peer {
@@ -80,6 +84,12 @@ impl Peer {
         let mut keys = extras.authenticate.then(Keys::new);
         let mut list = vec![Parameter::AdaptationIndication(FLOWS)];
         list.extend(extras.addresses.iter().map(|address| Parameter::Ipv4Address(*address)));
+        let offer = KeyManagement {
+            tie_breaker: random() >> 1,
+            flags: KeyManagement::CLIENT,
+            methods: &[KEY_MANAGEMENT_BY_TLS],
+        };
+        list.extend(extras.protect.then_some(Parameter::KeyManagement(offer)));
         let mut bytes = parameters(&list);
         if let Some(keys) = &keys {
             bytes.extend(keys.offer());

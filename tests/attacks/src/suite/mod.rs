@@ -1,6 +1,7 @@
 //! The attacks, in groups.
 
 mod cheats;
+mod exchanges;
 mod floods;
 mod memory;
 mod reach;
@@ -22,6 +23,7 @@ pub(crate) const GROUPS: &[(&str, Group)] = &[
     ("reach", reach::run),
     ("cheats", cheats::run),
     ("memory", memory::run),
+    ("key-exchanges", exchanges::run),
     ("floods", floods::run),
     ("users", tests::run),
 ];
