@@ -3,5 +3,6 @@
 
 mod forwarded;
 mod home;
+mod middle;
 mod services;
 mod uplinks;
