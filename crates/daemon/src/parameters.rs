@@ -2,7 +2,7 @@
 
 use crate::base::MAX_STREAMS;
 use crate::config::{Encapsulation, StackConfig};
-use manypath_engine::{Config, Duration, KeyManagement, KeyRoles, Profile};
+use manypath_engine::{Announce, Config, Duration, KeyManagement, KeyRoles, Profile};
 use manypath_rules::{Encrypt, Options, PathLimits};
 
 /// As many connections can be open towards one peer before streams are added.
@@ -92,6 +92,8 @@ pub(crate) struct Manner {
     pub(crate) profile: Profile,
     /// Which uplinks it may use.
     pub(crate) limits: PathLimits,
+    /// Whether its peer is told the addresses of this host before its key is known.
+    pub(crate) announce: Announce,
 }
 
 /// What a rule asks for, or the stack's.
@@ -101,13 +103,18 @@ pub(crate) fn manner(config: &StackConfig, options: &Options) -> Manner {
         Some(manypath_rules::Profile::Dynamic) => Profile::Dynamic,
         None => config.profile,
     };
-    Manner { profile, limits: options.path_limits() }
+    let announce = match options.announce {
+        Some(manypath_rules::Announce::All) => Announce::All,
+        Some(manypath_rules::Announce::Authenticated) => Announce::Authenticated,
+        None => config.carrying.announce,
+    };
+    Manner { profile, limits: options.path_limits(), announce }
 }
 
 /// The parameters of an association that is not as the stack has them.
-pub(crate) fn with(config: &StackConfig, profile: Profile, encrypt: Encrypt) -> Config {
-    let key_management = key_management(encrypt);
-    Config { port: 0, key_management, ..of_profile(config, profile) }
+pub(crate) fn with(config: &StackConfig, manner: Manner, encrypt: Encrypt) -> Config {
+    let (key_management, Manner { profile, announce, .. }) = (key_management(encrypt), manner);
+    Config { port: 0, key_management, announce, ..of_profile(config, profile) }
 }
 
 /// What is offered to peers about the keys of an association.

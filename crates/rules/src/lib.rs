@@ -58,7 +58,7 @@ pub use kept_file::{
     KeptFile, KeptFileError, Opener, open_kept_file, open_through, open_to_append,
 };
 pub use network::Network;
-pub use options::{Class, Encrypt, Form, Options, Profile, StepAside};
+pub use options::{Announce, Class, Encrypt, Form, Options, Profile, StepAside};
 pub use ports::Ports;
 pub use rule::{Chain, Policy, Protocol, Rule};
 pub use shimrules::{Command as ShimrulesCommand, USAGE as SHIMRULES_USAGE};

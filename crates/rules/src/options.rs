@@ -1,7 +1,7 @@
 //! How a connection that a rule enables is carried.
 
 use crate::error::RuleError;
-use crate::paths::{rate_text, read_rate};
+use crate::paths::{Budget, rate_text, read_rate};
 use crate::uplinks::{PathDown, PathLimits, Uplinks};
 use crate::via::Via;
 use serde::Serialize;
@@ -36,6 +36,8 @@ pub struct Options {
     pub unproven: Option<bool>,
     /// Whether packets between the hosts are encrypted.
     pub encrypt: Option<Encrypt>,
+    /// Whether the peer is told the addresses of this host before its key is known.
+    pub announce: Option<Announce>,
     /// By which relays it goes.
     pub via: Option<Via>,
     /// Which uplinks it uses.
@@ -49,6 +51,8 @@ pub struct Options {
     /// Bytes per second that a peer's connections may move together, in both directions.
     #[serde(rename = "rate_bytes_per_s")]
     pub rate: Option<u64>,
+    /// Bytes that a peer's connections may move in a day or a month, in both directions.
+    pub quota: Option<Budget>,
 }
 
 /// Whether associations are encrypted and their ends authenticated.
@@ -62,6 +66,16 @@ pub enum Encrypt {
     Opportunistic,
     /// With all peers: there is neither plain SCTP nor a fallback to TCP.
     Require,
+}
+
+/// Which peers are told the addresses of this host beside the one that the handshake uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Announce {
+    /// All of them, in clear.
+    All,
+    /// Those whose keys were known before, encrypted.
+    Authenticated,
 }
 
 /// Whether connections are left to plain TCP where SCTP cannot help: one short path leads to the peer.
@@ -109,8 +123,9 @@ pub enum Profile {
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
     redundant=on|off, step-aside=auto|never, unproven=on|off, encrypt=off|opportunistic|require, \
+    announce=all|authenticated, \
     via=HOST[:PORT],...|off, path=NAME[,NAME], path-down=wait|any, never-metered=on|off, \
-    connections=N, rate=RATE";
+    connections=N, rate=RATE, quota=SIZE/PERIOD";
 const MAX_WEIGHT: u16 = 1000;
 /// As many as an association can carry.
 const MAX_CONNECTIONS: u32 = 16_384;
@@ -162,6 +177,20 @@ impl StepAside {
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
+    }
+}
+
+impl Announce {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::All, Self::Authenticated];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Authenticated => "authenticated",
+        }
     }
 }
 
@@ -226,12 +255,14 @@ impl Options {
             "step-aside" => self.step_aside.replace(step_aside(value)?).is_some(),
             "unproven" => self.unproven.replace(switch(key, value)?).is_some(),
             "encrypt" => self.encrypt.replace(encrypt(value)?).is_some(),
+            "announce" => self.announce.replace(announce(value)?).is_some(),
             "via" => self.via.replace(value.parse()?).is_some(),
             "path" => self.path.replace(value.parse()?).is_some(),
             "path-down" => self.path_down.replace(path_down(value)?).is_some(),
             "never-metered" => self.never_metered.replace(switch(key, value)?).is_some(),
             "connections" => self.connections.replace(connections(value)?).is_some(),
             "rate" => self.rate.replace(rate(value)?).is_some(),
+            "quota" => self.quota.replace(quota(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -256,12 +287,14 @@ impl Options {
             ("step-aside", self.step_aside.map(|aside| aside.name().to_owned())),
             ("unproven", self.unproven.map(switch)),
             ("encrypt", self.encrypt.map(|encrypt| encrypt.name().to_owned())),
+            ("announce", self.announce.map(|announce| announce.name().to_owned())),
             ("via", self.via.map(|via| via.to_string())),
             ("path", self.path.map(|path| path.to_string())),
             ("path-down", self.path_down.map(|down| down.name().to_owned())),
             ("never-metered", self.never_metered.map(switch)),
             ("connections", self.connections.map(|most| most.to_string())),
             ("rate", self.rate.map(rate_text)),
+            ("quota", self.quota.map(|quota| quota.to_string())),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
@@ -307,6 +340,12 @@ fn encrypt(value: &str) -> Result<Encrypt, RuleError> {
     known.ok_or_else(|| RuleError::unknown("value of encrypt", value, allowed))
 }
 
+fn announce(value: &str) -> Result<Announce, RuleError> {
+    let known = Announce::ALL.into_iter().find(|announce| announce.name() == value);
+    let allowed = "all or authenticated";
+    known.ok_or_else(|| RuleError::unknown("value of announce", value, allowed))
+}
+
 fn path_down(value: &str) -> Result<PathDown, RuleError> {
     let known = PathDown::ALL.into_iter().find(|down| down.name() == value);
     known.ok_or_else(|| RuleError::unknown("value of path-down", value, "wait or any"))
@@ -321,6 +360,11 @@ fn connections(value: &str) -> Result<u32, RuleError> {
 fn rate(value: &str) -> Result<u64, RuleError> {
     let allowed = "a rate such as 500kbit, 5mbit or 1gbit";
     read_rate(value).ok_or_else(|| RuleError::unknown("rate", value, allowed))
+}
+
+fn quota(value: &str) -> Result<Budget, RuleError> {
+    let allowed = "a size and a period such as 500MB/day or 10GB/month";
+    Budget::parse(value).ok_or_else(|| RuleError::unknown("quota", value, allowed))
 }
 
 /// Milliseconds; a number with its unit, so that nobody has to guess it.

@@ -131,9 +131,10 @@ impl Rule {
             return Err(RuleError::new("unproven is for connections made here: remote rules"));
         }
         check_source(self.chain, &self.source, options)?;
-        check_limits(self.chain, options)?;
+        check_limits(self.chain, &self.source, options)?;
         check_step_aside(self.chain, options)?;
         check_encrypt(self.chain, options)?;
+        check_announce(self.chain, options)?;
         check_via(self.chain, options)?;
         check_paths(self.chain, options)?;
         if options.form == Some(Form::Direct) && options.weight.is_some() {
@@ -187,12 +188,20 @@ fn check_source(chain: Chain, source: &Source, options: &Options) -> Result<(), 
 }
 
 /// What peers may have of services.
-fn check_limits(chain: Chain, options: &Options) -> Result<(), RuleError> {
-    let limits = options.connections.is_some() || options.rate.is_some();
-    match chain == Chain::Remote && limits {
-        true => Err(RuleError::new("connections and rate limit peers: write them in local rules")),
-        false => Ok(()),
-    }
+fn check_limits(chain: Chain, source: &Source, options: &Options) -> Result<(), RuleError> {
+    let Options { connections, rate, quota, encrypt, .. } = *options;
+    let limits = connections.is_some() || rate.is_some() || quota.is_some();
+    let has_key = source.identity.is_some() || encrypt == Some(Encrypt::Require);
+    let why = match () {
+        () if chain == Chain::Remote && limits => {
+            "connections, rate and quota limit peers: write them in local rules"
+        }
+        () if quota.is_some() && !has_key => {
+            "a quota counts by the peer's key: add key, peer or encrypt=require"
+        }
+        () => return Ok(()),
+    };
+    Err(RuleError::new(why))
 }
 
 /// Whoever begins an association decides; the other end can only insist.
@@ -203,6 +212,20 @@ fn check_encrypt(chain: Chain, options: &Options) -> Result<(), RuleError> {
         }
         Some(Encrypt::Opportunistic | Encrypt::Require) if options.form == Some(Form::Direct) => {
             "native SCTP programs do not encrypt: form=direct goes with encrypt=off alone"
+        }
+        _ => return Ok(()),
+    };
+    Err(RuleError::new(why))
+}
+
+/// An end that accepts has answered before it knows whom.
+fn check_announce(chain: Chain, options: &Options) -> Result<(), RuleError> {
+    let why = match options.announce {
+        Some(_) if chain == Chain::Local => {
+            "announce is for connections made here: for peers it is a setting"
+        }
+        Some(_) if options.form == Some(Form::Direct) => {
+            "native SCTP programs have no keys: form=direct does not go with announce"
         }
         _ => return Ok(()),
     };
@@ -252,14 +275,14 @@ fn check_paths(chain: Chain, options: &Options) -> Result<(), RuleError> {
 /// Most options are about connections.
 fn check_datagrams(options: &Options) -> Result<(), RuleError> {
     let Options { profile, lifetime, redundant, unproven, encrypt, via, .. } = *options;
-    let Options { path, path_down, never_metered, .. } = *options;
+    let Options { path, path_down, never_metered, announce, .. } = *options;
     let known = Options { profile, lifetime, redundant, unproven, encrypt, ..Options::default() };
-    let known = Options { via, path, path_down, never_metered, ..known };
+    let known = Options { via, path, path_down, never_metered, announce, ..known };
     if *options == known {
         return Ok(());
     }
     Err(RuleError::new(format!(
-        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off, encrypt=WHEN, via=RELAYS, path=NAME, path-down=WHEN and never-metered=on|off, not all of{options}"
+        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME, unproven=on|off, encrypt=WHEN, announce=WHOM, via=RELAYS, path=NAME, path-down=WHEN and never-metered=on|off, not all of{options}"
     )))
 }
 

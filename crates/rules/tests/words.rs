@@ -142,6 +142,7 @@ fn a_local_rule_says_which_peers_it_is_about_and_what_one_may_have() {
         format!("local enable port 22 from=10.1.0.0/16 key={key} encrypt=require connections=3"),
         "local disable udp from=192.0.2.1 peer=alice's-notebook".to_owned(),
         "local enable class=interactive connections=16384 rate=5mbit".to_owned(),
+        "local enable peer=alice rate=5mbit quota=10GB/month".to_owned(),
     ] {
         assert_eq!(rule(&words).to_string(), words);
     }
@@ -160,6 +161,13 @@ fn a_local_rule_says_which_peers_it_is_about_and_what_one_may_have() {
     assert!(error("local enable udp port 53 connections=3").contains("udp knows only"));
     assert!(error("local enable connections=0").contains("from 1 to 16384"));
     assert!(error("local enable rate=5").contains("5mbit"));
+    assert!(error("local enable announce=all").contains("it is a setting"));
+    assert!(error("remote enable form=direct announce=all").contains("no keys"));
+    let words = "remote enable udp net 10.0.0.0/8 announce=authenticated";
+    assert_eq!(rule(words).to_string(), words);
+    assert!(error("remote enable quota=1GB/day").contains("local rules"));
+    assert!(error("local enable quota=1GB/day").contains("encrypt=require"));
+    assert!(error("local enable peer=a quota=1GB").contains("10GB/month"));
     assert!(error("local disable peer=a rate=5mbit").contains("no options"));
 }
 

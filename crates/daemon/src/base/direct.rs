@@ -48,7 +48,11 @@ impl Base {
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
         let flow = flow.framed(self.core.framing());
         let association = Association::direct(
-            Some(Manner { profile, limits: PathLimits::default() }),
+            Some(Manner {
+                profile,
+                limits: PathLimits::default(),
+                announce: self.core.config.carrying.announce,
+            }),
             Setup::Connecting,
             now,
             flow,

@@ -358,14 +358,14 @@ impl Base {
 /// Begins the association for these connections.
 fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, FallbackReason> {
     let PeerKey { addr, manner, acceptor, encrypt, realm } = key;
-    let Manner { profile, limits } = manner;
+    let Manner { profile, limits, announce } = manner;
     let remote = base.core.udp_address(addr, acceptor)?;
     base.core.check_route(remote.ip())?;
     let (now, port) = (base.core.now, manypath_flow::SCTP_PORT);
-    let (config, own) = (&base.core.config, (profile, encrypt));
-    let usual = (config.profile, base.core.encrypt_of_peers());
+    let (config, own) = (&base.core.config, (profile, encrypt, announce));
+    let usual = (config.profile, base.core.encrypt_of_peers(), config.carrying.announce);
     let is_usual = own == usual && realm.is_none() && !base.keys.is_unkept();
-    let own = base.core.within(realm, parameters::with(config, profile, encrypt))?;
+    let own = base.core.within(realm, parameters::with(config, manner, encrypt))?;
     let rules = (!limits.is_none()).then(|| limited_rules(&base.core, limits));
     let endpoint = base.core.driver.endpoint_mut();
     let connected = match is_usual && rules.is_none() {

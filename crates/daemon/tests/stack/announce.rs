@@ -1,6 +1,6 @@
 //! To which peers the addresses of a host are announced (docs/key-management.md).
 
-use crate::common::{Host, Launcher, Network, counter, echo, exchange, pattern, service};
+use crate::common::{Host, Launcher, Network, Table, counter, echo, exchange, pattern, service};
 use crate::encryption::{Folder, client, encryption, key_of, server};
 use manypath_control::status::{StackStatus, Withheld};
 use manypath_daemon::{KeyFiles, StackConfig};
@@ -101,4 +101,28 @@ fn a_peer_that_does_not_encrypt_has_one_path() {
     let status = carry(&mut launcher, destination);
     assert_eq!(withheld(&status), Some(Withheld::NotEncrypted));
     assert_eq!(working(&status), [network.client()[0]].into());
+}
+
+#[test]
+fn a_rule_says_so_of_some_peers() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let destinations = [(); 2].map(|()| service(network.server()[0], echo));
+    let config = server(network, Opportunistic, &destinations);
+    let _server = Host::start(StackConfig { keys: Some(folder.files("server")), ..config });
+    let words = format!("remote enable port {} announce=authenticated\n", destinations[0].port());
+    let table = Table::new(network, &words);
+    let config = client(network, Opportunistic);
+    let keys = Some(folder.files("client"));
+    let (_client, mut launcher) =
+        Host::with_launcher(StackConfig { rules: table.file(), keys, ..config });
+    let _open = launcher.connect_sctp(destinations[0]);
+    let status = launcher.status();
+    assert_eq!((withheld(&status), working(&status).len()), (Some(Withheld::NewKey), 1));
+    let _other = launcher.connect_sctp(destinations[1]);
+    launcher.wait_for("an association of its own that has both paths", |status| {
+        let others = status.associations.iter().filter(|one| one.withheld_addresses.is_none());
+        let active = others.flat_map(|one| &one.paths).filter(|path| path.state == "active");
+        status.associations.len() == 2 && active.count() == 2
+    });
 }

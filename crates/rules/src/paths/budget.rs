@@ -41,7 +41,7 @@ pub struct Date {
 
 impl Budget {
     /// Reads `10GB/month`; the case of units does not matter.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (size, period) = text.split_once('/')?;
         let period = [Period::Day, Period::Month].into_iter().find(|one| one.name() == period)?;
         let split = size.find(|c: char| !c.is_ascii_digit())?;

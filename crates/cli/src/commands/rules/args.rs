@@ -20,11 +20,14 @@ use std::path::PathBuf;
 /// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
 /// any user of the peer's host could answer for them), encrypt=off|opportunistic|require (remote:
 /// encrypt associations with the peer; require: refuse what would be plain; local: require alone),
+/// announce=all|authenticated (remote: tell peers other addresses of this host in clear, or only
+/// encrypted and if their keys are known),
 /// via=HOST[:PORT],...|off (remote: go by a relay), path=NAME[,NAME] (remote: use these uplinks
 /// alone), path-down=wait|any (what to do while none of them works), never-metered=on|off (remote:
 /// use no uplink that is metered), connections=N and rate=RATE (local: what one
-/// peer may have at a time, such as rate=5mbit), lifetime=TIME (udp: how long a datagram is worth
-/// sending, such as 200ms).
+/// peer may have at a time, such as rate=5mbit), quota=SIZE/PERIOD (local: what one peer may move,
+/// such as quota=10GB/month), lifetime=TIME (udp: how long a datagram is worth sending, such as
+/// 200ms).
 ///
 /// Rules are kept in `rules` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.
 /// Changes apply immediately.
