@@ -68,6 +68,8 @@ pub enum FallbackReason {
     NotRelayed,
     /// The relays lead in a circle, or are too many in a row.
     RelayCircle,
+    /// This host has moved as much as a rule of the peer lets it move in this day or month.
+    OverQuota,
 }
 
 impl FallbackReason {
@@ -104,6 +106,7 @@ impl FallbackReason {
             Self::NotRelay => "not-relay",
             Self::NotRelayed => "not-relayed",
             Self::RelayCircle => "relay-circle",
+            Self::OverQuota => "over-quota",
         }
     }
 
@@ -159,6 +162,7 @@ impl fmt::Display for FallbackReason {
             Self::NotRelay => "the relay relays nothing for this host",
             Self::NotRelayed => "the relay does not relay to this destination",
             Self::RelayCircle => "the relays lead in a circle",
+            Self::OverQuota => "this host has used up the quota that the peer gives it",
         })
     }
 }

@@ -46,6 +46,9 @@ pub struct StackStatus {
     /// Interfaces that have a budget.
     #[serde(default)]
     pub budgets: Vec<BudgetStatus>,
+    /// Peers that have a quota.
+    #[serde(default)]
+    pub quotas: Vec<QuotaStatus>,
     /// The associations.
     pub associations: Vec<AssociationStatus>,
     /// Memory of the windows of all connections.
@@ -194,6 +197,23 @@ pub struct BudgetStatus {
     /// What it has carried in this one, as the kernel counts.
     pub used_bytes: u64,
     /// Whether that is all that it may.
+    pub used_up: bool,
+}
+
+/// A peer that may move so much in a day or a month, by rules with this quota.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QuotaStatus {
+    /// The fingerprint of its key.
+    pub key: String,
+    /// Its name in the file of `--authorized`.
+    pub name: Option<String>,
+    /// What its connections may move, in both directions together.
+    pub limit_bytes: u64,
+    /// `day` or `month`.
+    pub period: String,
+    /// What they have moved in this one.
+    pub used_bytes: u64,
+    /// Whether that is all that they may: it gets no new connections.
     pub used_up: bool,
 }
 

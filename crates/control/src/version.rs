@@ -28,6 +28,7 @@ const LATER_WORDS: &[(u32, &str, &str)] = &[
     (12, "not-relay", "refused"),
     (12, "not-relayed", "refused"),
     (12, "relay-circle", "refused"),
+    (12, "over-quota", "busy"),
     (12, "shared-bottleneck", "congestion-window"),
     (12, "budget", "metered"),
     (12, "excluded", "disabled"),

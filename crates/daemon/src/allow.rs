@@ -90,6 +90,8 @@ pub(crate) enum Denied {
     NotEncrypted,
     /// The peer has as many connections as a rule lets it have.
     TooMany,
+    /// The peer has used up what a rule lets it move in a day or a month.
+    OverQuota,
     /// The peer is at no verified address of the service's family now.
     NoClientAddress,
 }
@@ -106,6 +108,7 @@ impl Denied {
             Self::Form => "dial_denied_form",
             Self::NotEncrypted => "dial_denied_not_encrypted",
             Self::TooMany => "dial_denied_too_many_of_peer",
+            Self::OverQuota => "dial_denied_over_quota",
             Self::NoClientAddress => "dial_denied_no_client_address",
         }
     }
@@ -122,6 +125,7 @@ impl fmt::Display for Denied {
             Self::Form => "it is open to the other form",
             Self::NotEncrypted => "it is open to encrypted associations only",
             Self::TooMany => "the peer has as many connections as a rule lets it have",
+            Self::OverQuota => "the peer has used up its quota",
             Self::NoClientAddress => "the client has no verified address of its family",
         })
     }

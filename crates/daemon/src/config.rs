@@ -7,6 +7,7 @@ use crate::gateway::Gateway;
 use crate::keys::KeyFiles;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
+use crate::quotas::SharedQuotas;
 use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
 use manypath_engine::{Announce, Profile, Redundancy, SharedBottleneck};
@@ -243,6 +244,8 @@ pub struct ProcessConfig {
     pub tickets: Arc<TicketIssuer>,
     /// Why a server has not as many engine loops as were asked for.
     pub loops_reason: Option<String>,
+    /// What peers with a quota have moved, for all engine loops together.
+    pub quotas: SharedQuotas,
     /// Take over from a server of this user that has the port, or from one behind one of these lines, which a service
     /// manager has kept; see [`takeover`](crate). Under a service manager, let connections outlive a restart.
     pub replace: Option<Vec<OwnedFd>>,

@@ -8,6 +8,7 @@ use crate::drain::Phase;
 use crate::locals::Locals;
 use crate::names::Names;
 use crate::path_policies::PathPolicies;
+use crate::quotas::Quotas;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::timers::{Timer, Timers};
@@ -35,6 +36,7 @@ pub(crate) struct Core {
     pub(crate) rules: Rules,
     pub(crate) path_policies: PathPolicies,
     pub(crate) budgets: Budgets,
+    pub(crate) quotas: Quotas,
     pub(crate) phase: Phase,
     pub(crate) last_id: u64,
     pub(crate) names: Names,

@@ -45,6 +45,7 @@ mod peers;
 mod privileged;
 mod proven;
 mod proxy;
+mod quotas;
 mod relays;
 mod rules;
 mod scopes;
@@ -81,6 +82,7 @@ pub use log::{
 pub use loops::{MAX_LOOPS, Server};
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
+pub use quotas::SharedQuotas;
 pub use scopes::{LocalScope, LocalScopes};
 pub use services::{RelayConfig, RelayTo, RelayToError};
 pub use settings::{KNOBS, Knob, Said, SettingsError, SettingsFile};

@@ -46,9 +46,11 @@ impl Server {
             Loops::check()?;
             let seats = Loops::seats(configs.len());
             let tickets = Arc::new(TicketIssuer::default());
+            let quotas = configs[0].process.quotas.clone();
             for (config, seat) in configs.iter_mut().zip(seats) {
                 config.process.seat = Some(seat);
                 config.process.tickets = tickets.clone();
+                config.process.quotas = quotas.clone();
             }
         }
         Ok(())

@@ -27,6 +27,7 @@ use crate::names::Names;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Peers};
+use crate::quotas::Quotas;
 use crate::relays::Relays;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
@@ -184,6 +185,7 @@ impl Stack {
                     scopes: LocalScopes::default(),
                     path_policies: PathPolicies::load(config.paths.take())
                         .map_err(io::Error::other)?,
+                    quotas: Quotas::load(quota_file(&config), config.process.quotas.clone()),
                     budgets: Budgets::load(config.budgets.take().map(UsageFile::named)),
                     rules: Rules::load(config.rules.take(), &config.allow)
                         .map_err(io::Error::other)?,
@@ -392,6 +394,12 @@ impl Stack {
         let redundancy = config.carrying.redundancy;
         self.base.core.driver.endpoint_mut().set_redundancy(self.base.core.now, redundancy);
     }
+}
+
+/// Beside that of budgets.
+fn quota_file(config: &StackConfig) -> Option<UsageFile> {
+    let place = config.budgets.as_ref()?.with_file_name(crate::quotas::FILE);
+    Some(UsageFile::named(place))
 }
 
 impl Core {

@@ -43,6 +43,11 @@ impl Stack {
                 .status(|listener| self.base.core.rules.may_offer(listener.addr)),
             locals: local_statuses(&self.base.core),
             budgets: self.base.core.budgets.status(),
+            quotas: match self.base.core.config.loop_index() {
+                0 => self.base.core.quotas.status(),
+                // The first one tells what all have counted.
+                _ => Vec::new(),
+            },
             associations: self.association_statuses(),
             receive_memory: MemoryStatus {
                 limit_bytes: self.base.memory().limit(),

@@ -74,6 +74,8 @@ pub(crate) enum Timer {
     Hours,
     /// Interfaces with a budget may have used it up.
     Budgets,
+    /// Quotas of peers are looked at.
+    Quotas,
     /// Names of relays are looked up again.
     RelayNames,
     /// Those who watch paths are to be told.
@@ -147,6 +149,7 @@ impl Stack {
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),
             Timer::Hours => base.core.on_hours_timer(),
             Timer::Budgets => base.core.on_budgets_timer(),
+            Timer::Quotas => base.core.on_quotas_timer(),
             Timer::RelayNames => self.attempts.on_relay_names_timer(&mut base.core),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),

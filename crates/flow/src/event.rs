@@ -22,6 +22,8 @@ pub enum Refusal {
     NoSuchName,
     /// The acceptor is a relay by which the flow has come before, or one relay too many.
     Circle,
+    /// The peer has moved as much as it may in this day or month.
+    OverQuota,
     /// A reason of a later version of the protocol.
     Other(u8),
 }

@@ -104,6 +104,7 @@ impl Attempts {
             Refusal::NoSuchName => self.fail(base, id, libc::EHOSTUNREACH),
             Refusal::NotRelay => self.give_up_sctp(base, id, FallbackReason::NotRelay),
             Refusal::Circle => self.give_up_sctp(base, id, FallbackReason::RelayCircle),
+            Refusal::OverQuota => self.give_up_sctp(base, id, FallbackReason::OverQuota),
             Refusal::DestinationClosed => self.give_up_sctp(base, id, FallbackReason::NotRelayed),
             Refusal::NotAllowed | Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
                 self.give_up_sctp(base, id, FallbackReason::Busy);

@@ -403,7 +403,8 @@ pub(crate) fn errno_of(reason: FallbackReason) -> i32 {
         | R::RelayUnknown
         | R::NotRelay
         | R::NotRelayed
-        | R::RelayCircle => libc::ECONNREFUSED,
+        | R::RelayCircle
+        | R::OverQuota => libc::ECONNREFUSED,
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::RelayUnresolved | R::AssociationLost | R::Busy | R::NothingToGain | R::OneOfMany => {

@@ -229,7 +229,8 @@ fn say_stage(core: &mut Core, name: &str) {
     }
 }
 
-fn today() -> Date {
+/// Where this host is.
+pub(crate) fn today() -> Date {
     let LocalTime { year, month, day, .. } = manypath_net::local_time();
     Date { year, month, day }
 }

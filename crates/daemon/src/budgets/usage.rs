@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
 
-/// Most interfaces that are kept; those that were counted first go first.
-const MAX_USAGES: usize = 256;
+/// Most interfaces, or peers, that are kept; those that were counted first go first.
+const MAX_USAGES: usize = 2048;
 
 /// What an interface has carried in its period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +33,29 @@ impl Usage {
         Self { interface, namespace: namespace(), boot, counter, used: 0, date: today }
     }
 
+    /// Of a peer, with the words of its quota, for a file of its own: it depends on no boot and on no network.
+    pub(crate) fn of_peer(peer: &str, used: u64, date: Date) -> Self {
+        let (interface, boot) = (peer.to_owned(), String::new());
+        Self { interface, namespace: 0, boot, counter: used, used, date }
+    }
+
+    /// Whether it is about this peer and quota.
+    pub(crate) fn is_about_peer(&self, peer: &str) -> bool {
+        self.interface == peer
+    }
+
+    /// A day of the period.
+    pub(crate) const fn date(&self) -> Date {
+        self.date
+    }
+
     /// Whether it is about an interface of this network with this name.
     pub(super) fn is_of(&self, interface: &str) -> bool {
         self.interface == interface && self.namespace == namespace()
     }
 
     /// Bytes in the period.
-    pub(super) const fn used(&self) -> u64 {
+    pub(crate) const fn used(&self) -> u64 {
         self.used
     }
 
@@ -80,12 +96,12 @@ impl UsageFile {
     }
 
     /// What is kept.
-    pub(super) fn read(&self) -> Result<Vec<Usage>, KeptFileError> {
+    pub(crate) fn read(&self) -> Result<Vec<Usage>, KeptFileError> {
         self.0.read().map(|text| parse(&text))
     }
 
     /// Puts these in the place of those about the same interfaces, as far as they have seen more.
-    pub(super) fn put(&self, new: &[Usage]) -> Result<(), KeptFileError> {
+    pub(crate) fn put(&self, new: &[Usage]) -> Result<(), KeptFileError> {
         self.0.edit(|text| {
             let mut usages = parse(&text);
             for usage in new {

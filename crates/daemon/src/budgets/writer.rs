@@ -25,7 +25,7 @@ impl Writer {
             let failed = file.put(&usages).err();
             let news = failed.as_ref().filter(|_| !failing);
             news.inspect(
-                |error| warn!(target: log::PATH, "what counts for budgets is not kept: {}: {}", error.path.display(), error.error),
+                |error| warn!(target: log::PATH, "what counts for budgets and quotas is not kept: {}: {}", error.path.display(), error.error),
             );
             failing = failed.is_some();
         })

@@ -50,6 +50,7 @@ impl Datagrams {
                     | Denied::NotCovered
                     | Denied::NotEncrypted
                     | Denied::TooMany
+                    | Denied::OverQuota
                     | Denied::Form => (Refusal::NotAllowed, "datagrams_denied"),
                 };
                 refuse_datagrams(base, id, flow, refusal, counter);

@@ -55,7 +55,7 @@ pub struct Kept {
     pub sockets: Vec<PathBuf>,
     /// The peers cache.
     pub peers: Option<PathBuf>,
-    /// What interfaces with a budget have carried.
+    /// What interfaces with a budget have carried. The sums of quotas lie beside it.
     pub budgets: Option<PathBuf>,
     /// The keys of peers.
     pub known_peers: Option<PathBuf>,
@@ -88,6 +88,7 @@ enum Request {
     Save(Job),
     Remember(Contact),
     KeepUsages(Vec<Usage>),
+    KeepQuotas(Vec<Usage>),
     /// The descriptor is a socket.
     EnlargeBuffers,
 }
@@ -233,6 +234,11 @@ impl Keeper {
     /// Keeps what interfaces have carried; false when too much waits to be saved.
     pub(crate) fn keep_usages(&self, usages: Vec<Usage>) -> io::Result<bool> {
         self.is_taken(&Request::KeepUsages(usages))
+    }
+
+    /// Keeps what peers with a quota have moved; false when too much waits to be saved.
+    pub(crate) fn keep_quotas(&self, usages: Vec<Usage>) -> io::Result<bool> {
+        self.is_taken(&Request::KeepQuotas(usages))
     }
 
     fn is_taken(&self, request: &Request) -> io::Result<bool> {

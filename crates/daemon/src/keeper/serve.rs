@@ -6,6 +6,7 @@ use crate::control_server;
 use crate::keys::{self, Contact};
 use crate::log;
 use crate::peers::{Job, PeerCache, Writer};
+use crate::quotas;
 use manypath_control::{ControlListener, ControlSocket, Incoming};
 use manypath_net::Signals;
 use manypath_sandbox::{CapabilitySet, Limits, confine};
@@ -33,7 +34,7 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
     let capabilities = of_files | CapabilitySet::NET_ADMIN;
     let families = &[libc::AF_UNIX];
     let _ = confine(&Limits { user: None, capabilities, families, readable: None });
-    let mut server = Server { kept, writer: None, keys: None, budgets: None };
+    let mut server = Server { kept, writer: None, keys: None, budgets: None, quotas: None };
     while let Ok(Incoming::Message(request, fd)) = socket.receive() {
         let (answer, given) = server.serve(request, fd);
         if socket.send(&answer, given.as_ref().map(AsFd::as_fd)).is_err() {
@@ -49,6 +50,7 @@ struct Server {
     writer: Option<Writer>,
     keys: Option<keys::Writer>,
     budgets: Option<budgets::Writer>,
+    quotas: Option<budgets::Writer>,
 }
 
 impl Server {
@@ -58,6 +60,7 @@ impl Server {
             Request::Save(job) => return (answer(self.try_to_save(job)), None),
             Request::Remember(contact) => return (answer(self.try_to_remember(contact)), None),
             Request::KeepUsages(usages) => return (answer(self.try_to_keep(usages)), None),
+            Request::KeepQuotas(usages) => return (answer(self.try_to_keep_quotas(usages)), None),
             Request::EnlargeBuffers => fd
                 .ok_or_else(refused)
                 .and_then(|socket| manypath_net::force_buffers(&socket))
@@ -117,6 +120,15 @@ impl Server {
             self.budgets = Some(budgets::Writer::start(file).map_err(|error| error.to_string())?);
         }
         Ok(self.budgets.as_ref().is_some_and(|writer| writer.take(usages)))
+    }
+
+    fn try_to_keep_quotas(&mut self, usages: Vec<Usage>) -> Result<bool, String> {
+        let Some(path) = &self.kept.budgets else { return Err(refused().to_string()) };
+        if self.quotas.is_none() {
+            let file = UsageFile::named(path.with_file_name(quotas::FILE));
+            self.quotas = Some(budgets::Writer::start(file).map_err(|error| error.to_string())?);
+        }
+        Ok(self.quotas.as_ref().is_some_and(|writer| writer.take(usages)))
     }
 
     fn try_to_save(&mut self, job: Job) -> Result<bool, String> {

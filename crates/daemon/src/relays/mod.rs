@@ -155,6 +155,13 @@ impl Relays {
         }
         let (now, peer) = (base.core.now, || PeerId::of(base, relay.association));
         relay.share = relay.options.rate.map(|rate| self.rates.join(now, peer(), rate));
+        if let Some((key, quota)) =
+            base.keys.fingerprint_of(relay.association).zip(relay.options.quota)
+        {
+            let name = base.keys.name_of(relay.association);
+            relay.quota = Some(base.core.quotas.counter(&key, name, quota));
+            base.core.follow_quotas();
+        }
         self.sctp.insert(id, relay);
         base.core.count("relays_started");
         self.ready.insert(id);
@@ -239,6 +246,7 @@ impl Relays {
         if let Some(share) = &mut relay.share {
             self.rates.spend(share, moved);
         }
+        relay.quota.iter().for_each(|counter| counter.add(moved));
         Some(progress)
     }
 

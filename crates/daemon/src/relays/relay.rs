@@ -4,6 +4,7 @@
 //! credit only for bytes that the socket has really taken: the two kernels' buffers and the flow's
 //! credit are all that can pile up.
 
+use crate::quotas::Counter;
 use crate::relays::rates::Share;
 use crate::relays::socket_options::Patience;
 use crate::socket::{Moved, Socket};
@@ -60,6 +61,8 @@ pub(crate) struct Relay {
     pub(crate) options: Options,
     /// Its part of the rate of its peer, if a rule says so.
     pub(crate) share: Option<Share>,
+    /// Where what it moves counts, if a rule gives its peer a quota.
+    pub(crate) quota: Option<Counter>,
     /// How long the program waits for a silent peer, if it has said so.
     pub(crate) patience: Option<Patience>,
     /// Whether one direction may end before the other.
@@ -87,6 +90,7 @@ impl Relay {
             greeting: 0,
             options: Options::default(),
             share: None,
+            quota: None,
             patience: None,
             half_close: true,
             dropping: false,

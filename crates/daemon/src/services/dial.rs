@@ -151,6 +151,7 @@ impl Services {
                 self.wait_for_paths(base, incoming, denied)
             }
             Denied::TooMany => base.refuse(id, flow, Refusal::Busy, denied.counter()),
+            Denied::OverQuota => base.refuse(id, flow, Refusal::OverQuota, denied.counter()),
             Denied::NotReachable
             | Denied::ForeignAddress
             | Denied::NotListed

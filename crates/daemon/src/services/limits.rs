@@ -1,4 +1,4 @@
-//! How many connections a peer may have, where a rule says so.
+//! How many connections a peer may have, and whether it may have more, where a rule says so.
 
 use crate::allow::Denied;
 use crate::base::Base;
@@ -18,6 +18,7 @@ impl Services {
         id: AssociationId,
         options: &Options,
     ) -> Result<(), Denied> {
+        check_quota(base, id, options)?;
         let Some(most) = options.connections else { return Ok(()) };
         let dials = self.dials.values().map(|dial| (dial.flow().0, &dial.options));
         let relays = relays.values().map(|relay| (relay.association, &relay.options));
@@ -35,5 +36,15 @@ impl Services {
         } else {
             Err(Denied::TooMany)
         }
+    }
+}
+
+/// Whether the peer has anything left of its quota. Rules with one are about peers that have shown a key.
+fn check_quota(base: &Base, id: AssociationId, options: &Options) -> Result<(), Denied> {
+    let Some(quota) = options.quota else { return Ok(()) };
+    let key = base.keys.fingerprint_of(id).ok_or(Denied::NotEncrypted)?;
+    match base.core.quotas.is_used_up(&key, base.keys.name_of(id), quota) {
+        true => Err(Denied::OverQuota),
+        false => Ok(()),
     }
 }

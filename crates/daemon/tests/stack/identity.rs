@@ -39,8 +39,9 @@ impl Site {
             files.authorized_peers = Some(list);
         }
         let config = self.network.server_config(&[]);
+        let budgets = Some(self.folder.path("budgets"));
         let config = StackConfig { rules: rules.file(), encrypt, keys: Some(files), ..config };
-        Host::with_launcher(config)
+        Host::with_launcher(StackConfig { budgets, ..config })
     }
 
     /// A client with these keys, at the `index`th address of the network.
@@ -194,4 +195,48 @@ fn connections_of_a_peer_share_the_rate_of_their_rule() {
     // Two million bytes, both directions counted, at a million per second; what the bucket held at first is less.
     let taken = begun.elapsed();
     assert!(taken.as_millis() > 1_500 && taken < LIMIT, "{taken:?}");
+}
+
+#[test]
+fn a_peer_that_has_used_up_its_quota_gets_no_new_connection_until_the_day_is_over() {
+    let site = Site::new();
+    let destination = service(site.network.server()[0], echo);
+    let rules = rule_for(destination, "peer=alice's-notebook quota=1MB/day")
+        + "\n"
+        + &rule_for(destination, "peer=bob quota=1MB/day");
+    let rules = Table::new(site.network, &rules);
+    let (server, theirs) = site.serve(&rules, Opportunistic, true);
+    let (alice, mut launcher) = site.client(&site.alice, 0, Opportunistic);
+    let sent = pattern(600_000, 3);
+    let mut open = launcher.connect_sctp(destination);
+    open.write_all(b"x").unwrap();
+    open.read_exact(&mut [0]).unwrap();
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    let status = theirs.wait_for("all that was moved", |status| {
+        status.quotas.iter().any(|quota| quota.used_bytes >= 1_200_000)
+    });
+    let [quota] = &status.quotas[..] else { panic!("one peer: {:?}", status.quotas) };
+    assert_eq!(quota.key, fingerprint(&site.alice));
+    assert_eq!(quota.name.as_deref(), Some("alice's notebook"));
+    assert_eq!((quota.limit_bytes, &*quota.period, quota.used_up), (1_000_000, "day", true));
+    // What is open goes on; what is new is refused.
+    assert!(exchange(open, sent.clone()) == sent);
+    assert_eq!(launcher.direct(destination).0, FallbackReason::OverQuota);
+    let status = theirs.wait_for("a warning", |it| counter(it, "stack_quota_warnings") > 0);
+    assert_eq!(counter(&status, "stack_dial_denied_over_quota"), 1);
+    // Bob has a quota of his own.
+    let (bob, mut launcher) = site.client(&site.bob, 1, Opportunistic);
+    assert!(exchange(launcher.connect_sctp(destination), vec![7; 100]) == vec![7; 100]);
+    drop((alice, bob, launcher));
+    // The sums outlast the server.
+    let (file, begun) = (site.folder.path("quotas"), Instant::now());
+    let key = fingerprint(&site.alice);
+    while !fs::read_to_string(&file).is_ok_and(|text| text.contains(&key)) {
+        assert!(begun.elapsed() < LIMIT, "nothing is kept");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    drop((server, theirs));
+    let (_server, _theirs) = site.serve(&rules, Opportunistic, true);
+    let (_alice, mut launcher) = site.client(&site.alice, 0, Opportunistic);
+    assert_eq!(launcher.direct(destination).0, FallbackReason::OverQuota);
 }

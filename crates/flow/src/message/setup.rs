@@ -78,6 +78,7 @@ impl Refusal {
     const DESTINATION_CLOSED: u8 = 5;
     const NO_SUCH_NAME: u8 = 6;
     const CIRCLE: u8 = 7;
+    const OVER_QUOTA: u8 = 8;
     /// Local only; sent as a reason it means what any unknown one means.
     const NO_STREAM: u8 = 0;
 
@@ -93,6 +94,7 @@ impl Refusal {
             Self::DESTINATION_CLOSED => Self::DestinationClosed,
             Self::NO_SUCH_NAME => Self::NoSuchName,
             Self::CIRCLE => Self::Circle,
+            Self::OVER_QUOTA => Self::OverQuota,
             _ => Self::Other(reason),
         })
     }
@@ -106,6 +108,7 @@ impl Refusal {
             Self::DestinationClosed => (Self::DESTINATION_CLOSED, 0),
             Self::NoSuchName => (Self::NO_SUCH_NAME, 0),
             Self::Circle => (Self::CIRCLE, 0),
+            Self::OverQuota => (Self::OVER_QUOTA, 0),
             Self::NoStream => (Self::NO_STREAM, 0),
             Self::Other(reason) => (*reason, 0),
         };

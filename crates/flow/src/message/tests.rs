@@ -43,6 +43,7 @@ fn every_body() -> Vec<Body> {
         Body::Relay(RelayBody::Answer(RelayAnswer::NotRelay)),
         Body::Relay(RelayBody::Answer(RelayAnswer::NotAllowed)),
         Body::Refuse(Refusal::Circle),
+        Body::Refuse(Refusal::OverQuota),
         relay_open(Destination::Address(v4)),
         relay_open(Destination::Address(v6)),
         relay_open(far()),

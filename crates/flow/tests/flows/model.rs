@@ -368,6 +368,7 @@ impl World {
             | Refusal::DestinationClosed
             | Refusal::NoSuchName
             | Refusal::Circle
+            | Refusal::OverQuota
             | Refusal::Other(_) => {
                 panic!("{refusal:?}")
             }

@@ -9,7 +9,7 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
-    AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus,
+    AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus, QuotaStatus,
     RelayedPeerStatus, SandboxStatus, StackStatus,
 };
 use serde::Serialize;
@@ -117,6 +117,7 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
     // It is the same for all loops.
     let budgets = stack.budgets.iter().filter(|_| stack.loop_index == 0);
     budgets.for_each(|one| *out += &format!("  {}\n", budget(one)));
+    stack.quotas.iter().for_each(|one| *out += &format!("  {}\n", quota(one)));
     stack.door_hosts.iter().for_each(|one| door_host(out, one));
     let memory = &stack.receive_memory;
     let (promised, limit) = (memory.promised_bytes >> 10, memory.limit_bytes >> 10);
@@ -216,6 +217,16 @@ pub(super) fn budget(status: &BudgetStatus) -> String {
     };
     let (used, limit) = (bytes(*used_bytes), bytes(*limit_bytes));
     format!("{interface}: {used} of {limit} used this {period} ({percent} %){then}")
+}
+
+/// How much of its quota a peer has used.
+fn quota(status: &QuotaStatus) -> String {
+    let QuotaStatus { key, name, limit_bytes, period, used_bytes, used_up } = status;
+    let percent = u128::from(*used_bytes) * 100 / u128::from((*limit_bytes).max(1));
+    let who = name.as_ref().unwrap_or(key);
+    let then = if *used_up { ": it gets no new connections" } else { "" };
+    let (used, limit) = (bytes(*used_bytes), bytes(*limit_bytes));
+    format!("peer {who}: {used} of {limit} used this {period} ({percent} %){then}")
 }
 
 fn door_host(out: &mut String, status: &DoorHostStatus) {
