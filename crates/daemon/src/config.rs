@@ -2,12 +2,12 @@
 
 use crate::allow::Allow;
 use crate::base::MAX_FLOWS;
+use crate::budgets::SharedQuotas;
 use crate::doors::Doors;
 use crate::gateway::Gateway;
 use crate::keys::KeyFiles;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
-use crate::quotas::SharedQuotas;
 use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
 use manypath_engine::{Announce, Profile, Redundancy, SharedBottleneck};

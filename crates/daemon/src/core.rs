@@ -1,6 +1,6 @@
 //! What every room of the stack works with: the engine, the time, the poll, deadlines, counts and settings.
 
-use crate::budgets::Budgets;
+use crate::budgets::{Budgets, Quotas};
 use crate::config::StackConfig;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
@@ -8,7 +8,6 @@ use crate::drain::Phase;
 use crate::locals::Locals;
 use crate::names::Names;
 use crate::path_policies::PathPolicies;
-use crate::quotas::Quotas;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::timers::{Timer, Timers};

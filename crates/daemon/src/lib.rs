@@ -45,7 +45,6 @@ mod peers;
 mod privileged;
 mod proven;
 mod proxy;
-mod quotas;
 mod relays;
 mod rules;
 mod scopes;
@@ -67,6 +66,7 @@ mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};
+pub use budgets::SharedQuotas;
 pub use config::{
     Carrying, DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Limits, LocalName, Locals,
     ProcessConfig, StackConfig,
@@ -82,7 +82,6 @@ pub use log::{
 pub use loops::{MAX_LOOPS, Server};
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
-pub use quotas::SharedQuotas;
 pub use scopes::{LocalScope, LocalScopes};
 pub use services::{RelayConfig, RelayTo, RelayToError};
 pub use settings::{KNOBS, Knob, Said, SettingsError, SettingsFile};

@@ -10,7 +10,7 @@
 use crate::association::{DialId, RelayId};
 use crate::attempt::{Attempts, Lookup};
 use crate::base::{Base, protection};
-use crate::budgets::{Budgets, UsageFile};
+use crate::budgets::{Budgets, QUOTAS, Quotas, UsageFile};
 use crate::config::{Encapsulation, StackConfig};
 use crate::control_server::ControlServer;
 use crate::core::Core;
@@ -27,7 +27,6 @@ use crate::names::Names;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Peers};
-use crate::quotas::Quotas;
 use crate::relays::Relays;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
@@ -398,7 +397,7 @@ impl Stack {
 
 /// Beside that of budgets.
 fn quota_file(config: &StackConfig) -> Option<UsageFile> {
-    let place = config.budgets.as_ref()?.with_file_name(crate::quotas::FILE);
+    let place = config.budgets.as_ref()?.with_file_name(QUOTAS);
     Some(UsageFile::named(place))
 }
 

@@ -149,7 +149,7 @@ impl Stack {
             Timer::SavePeers => self.attempts.peers.save(&mut base.core),
             Timer::Hours => base.core.on_hours_timer(),
             Timer::Budgets => base.core.on_budgets_timer(),
-            Timer::Quotas => base.core.on_quotas_timer(),
+            Timer::Quotas => crate::budgets::on_quotas_timer(&mut base.core),
             Timer::RelayNames => self.attempts.on_relay_names_timer(&mut base.core),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),

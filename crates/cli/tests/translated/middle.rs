@@ -2,7 +2,7 @@
 
 use super::home::{ONE_HOME, ONE_UPLINK, PUBLIC, behind, on_router};
 use crate::common::gateways::sh;
-use crate::common::{Finished, MANYPATH, Site, find, finish, wait_for};
+use crate::common::{MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use serde_json::Value;
 
@@ -45,9 +45,9 @@ fn fetch(site: &Site, encrypt: &str) -> (Option<i32>, Value) {
     let mut command = site.command(Host::Left, MANYPATH);
     command.args(["run", "--json", "--encrypt", encrypt, "--"]);
     command.arg(find("curl")).args(["-sS", "-f", "-o", "got", &url]);
-    let done: Finished = finish(command);
-    let reports = done.stderr.lines().filter_map(|line| serde_json::from_str(line).ok());
-    (done.code, reports.last().unwrap_or_else(|| panic!("no report: {done:?}")))
+    let done = finish(command);
+    let mut reports = done.stderr.lines().filter_map(|line| serde_json::from_str(line).ok());
+    (done.code, reports.next_back().unwrap_or_default())
 }
 
 fn has_got(site: &Site) -> bool {

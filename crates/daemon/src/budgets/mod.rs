@@ -4,9 +4,12 @@
 //! that count the same interface come to the same result. Each looks once in a second, and the first engine loop keeps
 //! the sum on disk.
 
+mod quotas;
 mod usage;
 mod writer;
 
+pub use quotas::SharedQuotas;
+pub(crate) use quotas::{Counter, QUOTAS, Quotas, follow_quotas, on_quotas_timer};
 pub(crate) use usage::{Usage, UsageFile};
 pub(crate) use writer::Writer;
 

@@ -6,7 +6,6 @@ use crate::control_server;
 use crate::keys::{self, Contact};
 use crate::log;
 use crate::peers::{Job, PeerCache, Writer};
-use crate::quotas;
 use manypath_control::{ControlListener, ControlSocket, Incoming};
 use manypath_net::Signals;
 use manypath_sandbox::{CapabilitySet, Limits, confine};
@@ -125,7 +124,7 @@ impl Server {
     fn try_to_keep_quotas(&mut self, usages: Vec<Usage>) -> Result<bool, String> {
         let Some(path) = &self.kept.budgets else { return Err(refused().to_string()) };
         if self.quotas.is_none() {
-            let file = UsageFile::named(path.with_file_name(quotas::FILE));
+            let file = UsageFile::named(path.with_file_name(budgets::QUOTAS));
             self.quotas = Some(budgets::Writer::start(file).map_err(|error| error.to_string())?);
         }
         Ok(self.quotas.as_ref().is_some_and(|writer| writer.take(usages)))

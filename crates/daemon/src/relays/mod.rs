@@ -14,6 +14,7 @@ pub(crate) use traffic::Moved;
 
 use crate::association::{FlowUse, RelayId};
 use crate::base::Base;
+use crate::budgets::follow_quotas;
 use crate::core::Core;
 use crate::gateway::Totals;
 use crate::proven::PeerId;
@@ -160,7 +161,7 @@ impl Relays {
         {
             let name = base.keys.name_of(relay.association);
             relay.quota = Some(base.core.quotas.counter(&key, name, quota));
-            base.core.follow_quotas();
+            follow_quotas(&mut base.core);
         }
         self.sctp.insert(id, relay);
         base.core.count("relays_started");

@@ -4,7 +4,7 @@
 //! credit only for bytes that the socket has really taken: the two kernels' buffers and the flow's
 //! credit are all that can pile up.
 
-use crate::quotas::Counter;
+use crate::budgets::Counter;
 use crate::relays::rates::Share;
 use crate::relays::socket_options::Patience;
 use crate::socket::{Moved, Socket};

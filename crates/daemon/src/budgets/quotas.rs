@@ -4,7 +4,7 @@
 //! are such relays, one of them looks at all counters: whether a period has ended, what the log is to say, and what is
 //! to be written. Who has used up its quota gets no new connection by that rule; open ones go on.
 
-use crate::budgets::{Usage, UsageFile, Writer, today};
+use super::{Usage, UsageFile, Writer, today};
 use crate::core::Core;
 use crate::keeper::Keeper;
 use crate::log;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
 /// The name of the file, beside that of budgets.
-pub(crate) const FILE: &str = "quotas";
+pub(crate) const QUOTAS: &str = "quotas";
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Of a quota, after which the sum is written again while connections last.
@@ -221,27 +221,25 @@ impl Counted {
     }
 }
 
-impl Core {
-    /// A connection counts for a quota.
-    pub(crate) fn follow_quotas(&mut self) {
-        if !std::mem::replace(&mut self.quotas.looks, true) {
-            self.after(PAUSE, Timer::Quotas);
-        }
+/// A connection counts for a quota.
+pub(crate) fn follow_quotas(core: &mut Core) {
+    if !std::mem::replace(&mut core.quotas.looks, true) {
+        core.after(PAUSE, Timer::Quotas);
     }
+}
 
-    pub(crate) fn on_quotas_timer(&mut self) {
-        for line in self.quotas.look(today()) {
-            warn!(target: log::CONNECTION, "{line}");
-            self.count("quota_warnings");
-        }
-        let in_use = self.quotas.are_in_use();
-        if !self.quotas.keep() {
-            self.count("quotas_not_kept");
-        }
-        self.quotas.looks = in_use;
-        if in_use {
-            self.after(PAUSE, Timer::Quotas);
-        }
+pub(crate) fn on_quotas_timer(core: &mut Core) {
+    for line in core.quotas.look(today()) {
+        warn!(target: log::CONNECTION, "{line}");
+        core.count("quota_warnings");
+    }
+    let in_use = core.quotas.are_in_use();
+    if !core.quotas.keep() {
+        core.count("quotas_not_kept");
+    }
+    core.quotas.looks = in_use;
+    if in_use {
+        core.after(PAUSE, Timer::Quotas);
     }
 }
 
