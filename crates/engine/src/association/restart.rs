@@ -105,6 +105,12 @@ impl Association {
             | State::ShutdownSent(_)
             | State::ShutdownReceived => {
                 let added = self.added_addresses(addr, init);
+                // A late copy of this association's INIT is no restart, which would have a new tag. An ABORT would end the
+                // association at its sender, whose copy came by a proxy with another address.
+                if !added.is_empty() && self.peer_tag() == Some(init.announcement.tag) {
+                    cx.counters.unexpected_chunks += 1;
+                    return InitAnswer::Done;
+                }
                 if !added.is_empty() {
                     self.refuse_new_addresses(cx, addr, init.announcement.tag, &added);
                     return InitAnswer::Done;

@@ -4,8 +4,8 @@
 use crate::pair::{Pair, Side, address, config, endpoint, message, millis};
 use crate::parameters::{TAG, echo_cookie, first_chunk, init_ack, last};
 use manypath_engine::{
-    AssociationState, CloseReason, Config, Duration, Event, Reliability, SendError, StreamId,
-    StreamOptions, SupervisionChange,
+    AssociationState, CloseReason, Config, Duration, Event, PathAddr, Reliability, SendError,
+    StreamId, StreamOptions, SupervisionChange,
 };
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
@@ -108,6 +108,26 @@ fn a_reboot_with_new_addresses_is_refused() {
     assert_eq!(pair.a.heard(), [&Event::Closed(restart_with_new_addresses)]);
     let status = pair.z.endpoint.status(pair.now, z).unwrap();
     assert_eq!(status.state, AssociationState::Established);
+}
+
+/// A proxy that carries packets has an address of its own, and may bring the INIT after the association is there.
+#[test]
+fn a_copy_of_the_init_from_another_address_changes_nothing() {
+    let mut pair = Pair::new(2);
+    pair.record = true;
+    let a = pair.connect();
+    pair.drive(millis(100));
+    let z = pair.z.endpoint.associations()[0];
+    let (from, addr, init) = pair.recorded.remove(0);
+    let elsewhere = PathAddr { local: address(Side::A, 3), ..addr };
+    pair.inject_from(from, elsewhere, &init);
+    pair.drive(millis(100));
+    assert!(!pair.ladder.iter().any(|line| line.contains("ABORT")), "{:#?}", pair.ladder);
+    assert_eq!(pair.z.endpoint.counters().unexpected_chunks, 1);
+    pair.send(Side::A, a, 0, b"still here");
+    pair.drive(millis(100));
+    assert_eq!(pair.z.received, [(0, "still here".into())]);
+    assert_eq!(pair.z.endpoint.associations(), [z]);
 }
 
 #[test]
