@@ -27,7 +27,7 @@ mod route;
 mod via;
 
 pub(crate) use aside::forget_near;
-pub(crate) use open::{errno_of, must_fail, patience_with_relay};
+pub(crate) use open::{errno_of, fallback_patience, must_fail, patience_with_relay};
 use race::Grace;
 pub(crate) use via::Lookup;
 use via::{ByRelay, RelayHosts};

@@ -225,10 +225,8 @@ impl Attempts {
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
-        } else if self.is_by_relay(id) || usual || !base.core.locals.tried.is_empty() {
-            base.core.config.limits.fallback_timeout * USUAL_PATIENCE
         } else {
-            base.core.config.limits.fallback_timeout
+            fallback_patience(&base.core, self.is_by_relay(id) || usual)
         };
         let head_start = base.core.config.limits.tcp_head_start.min(patience);
         let ends = (base.core.now + head_start, base.core.now + patience);
@@ -261,11 +259,18 @@ impl Attempts {
     }
 }
 
+/// How long a peer without an association may leave unanswered what it is asked: longer if it is usual that it answers,
+/// and with carriers, of which some take round trips before anything is asked by them. For connections and datagrams.
+pub(crate) fn fallback_patience(core: &Core, is_usual: bool) -> Duration {
+    let is_long = is_usual || !core.locals.tried.is_empty();
+    core.config.limits.fallback_timeout * if is_long { USUAL_PATIENCE } else { 1 }
+}
+
 /// How long a relay may leave unanswered what it is asked now.
 pub(crate) fn patience_with_relay(base: &Base, association: AssociationId) -> Duration {
     match base.is_established(association) {
         true => base.core.patience_with(association).max(ESTABLISHED_SILENCE),
-        false => base.core.config.limits.fallback_timeout * USUAL_PATIENCE,
+        false => fallback_patience(&base.core, true),
     }
 }
 

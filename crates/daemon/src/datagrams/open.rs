@@ -6,7 +6,8 @@
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
 use crate::attempt::{
-    Attempts, Client, Open, RelayAt, errno_of, must_fail, patience_with_relay, usable_relays,
+    Attempts, Client, Open, RelayAt, errno_of, fallback_patience, must_fail, patience_with_relay,
+    usable_relays,
 };
 use crate::base::{Base, protection};
 use crate::core::Core;
@@ -87,7 +88,7 @@ impl Datagrams {
         let received = base.core.packets_received(association);
         let patience = match by {
             Some(_) => patience_with_relay(base, association),
-            None => base.core.config.limits.fallback_timeout,
+            None => fallback_patience(&base.core, false),
         };
         let (step, until) = (Step::Connecting, base.core.now + patience);
         let attempt = Attempt {

@@ -1,7 +1,9 @@
 //! Where SCTP cannot be, plain TCP takes over: at once, or within a bound.
 
 use crate::common::peer::Peer;
-use crate::common::{Host, Network, VirtualHost, counter, echo, exchange, service, unused_port};
+use crate::common::{
+    Host, Network, Table, VirtualHost, counter, echo, exchange, service, unused_port,
+};
 use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_control::{Reply, Request, Transport};
 use manypath_daemon::DEFAULT_UDP_PORT;
@@ -56,6 +58,27 @@ fn a_service_that_was_reached_before_has_more_time_to_answer() {
     assert_eq!(reason, FallbackReason::Silent);
     let timeout = Duration::from_millis(900);
     assert!(after + EARLY >= timeout && after < timeout + SOON, "{after:?}");
+}
+
+/// TCP and TLS take round trips before anything is asked by them.
+#[test]
+fn connections_and_datagrams_wait_longer_where_carriers_are_tried() {
+    let network = Network::new();
+    let [first, second] = network.server();
+    let _silent = network.server().map(|addr| UdpSocket::bind((addr, DEFAULT_UDP_PORT)).unwrap());
+    let table = Table::new(network, "remote enable udp any\n");
+    let mut config = network.client_config();
+    config.rules = table.file();
+    config.carrying.carriers = "udp:9".parse().unwrap();
+    let (_client, mut launcher) = Host::with_launcher(config);
+    let timeout = Duration::from_millis(900);
+    let (reason, after) = launcher.direct(unused_port(first));
+    assert_eq!(reason, FallbackReason::Silent);
+    assert!(after + EARLY >= timeout, "connections: {after:?}");
+    let begun = std::time::Instant::now();
+    let (_, reply) = launcher.open_datagrams((second, 5004).into());
+    assert!(matches!(reply, Reply::Direct { reason: FallbackReason::Silent, .. }), "{reply:?}");
+    assert!(begun.elapsed() + EARLY >= timeout, "datagrams: {:?}", begun.elapsed());
 }
 
 #[test]
