@@ -18,9 +18,10 @@ use crate::step_aside::StepAsideArg;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_cli::texts::Texts;
-use manypath_daemon::{Encapsulation, LocalName, RelayConfig, RelayTo};
+use manypath_daemon::{Behind, Encapsulation, LocalName, RelayConfig, RelayTo};
 use manypath_engine::Profile;
 use manypath_rules::{Encrypt, Via};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Use every network path between two hosts, with the TCP programs you already have.
@@ -116,7 +117,7 @@ pub(crate) struct RunArgs {
     /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
     /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
     #[arg(long, conflicts_with_all = [
-        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "via", "carriers", "identity",
+        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "via", "carriers", "tls_name", "identity",
         "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
     ])]
     pub(crate) sctp: bool,
@@ -160,10 +161,14 @@ pub(crate) struct StackOptions {
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub(crate) via: Vec<String>,
     /// Where UDP at the usual port gets no answer, get packets to peers by these carriers instead, on each path what gets
-    /// through: UDP or TCP at other ports, or TCP by the HTTP proxy that HTTPS_PROXY names, as
-    /// `udp:443,tcp:443,proxy:443`. A server also listens at the ports (default: the setting carriers, off).
-    #[arg(long, value_name = "udp|tcp|proxy:PORT", value_delimiter = ',')]
+    /// through: UDP, TCP or TLS at other ports, or what the port speaks by the HTTP proxy that HTTPS_PROXY names, as
+    /// `udp:443,tls:443,proxy:443`. A server also listens at the ports (default: the setting carriers, off).
+    #[arg(long, value_name = "udp|tcp|tls|proxy:PORT", value_delimiter = ',')]
     pub(crate) carriers: Vec<String>,
+    /// Host name to ask for in TLS (SNI) with the carrier `tls:PORT`, which whoever looks on sees, and the one in a
+    /// server's certificate if that is made by manypath (default: none, and localhost).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_name: Option<String>,
     /// Key that peers know this host by: `own` (~/.config/manypath/identity, made on first use), `ssh` (the
     /// host key of SSH, as root), `secret` (a secret that both ends have), or the path of a private
     /// key of OpenSSH.
@@ -298,11 +303,34 @@ pub(crate) struct ServeArgs {
     /// Connections that each peer may have through the relay at a time.
     #[arg(long, value_name = "N", default_value_t = RelayConfig::CONNECTIONS, requires = "relay")]
     pub(crate) relay_connections: usize,
+    /// Pass connections to the ports of TLS carriers that do not name manypath's protocol on to this web server, as they
+    /// are: both share the port. With `,proxy` it is told its clients' addresses by a line of the PROXY protocol.
+    #[arg(long, value_name = "ADDR:PORT[,proxy]", value_parser = parse_behind)]
+    pub(crate) behind: Option<Behind>,
+    /// Certificate to show in TLS with the carrier `tls:PORT`, with its chain, as PEM (default: one that signs itself).
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// Private key of that certificate, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// The service manager's main process is another one.
     #[arg(long, hide = true)]
     pub(crate) anchored: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
+}
+
+fn parse_behind(text: &str) -> Result<Behind, String> {
+    let (addr, proxy_line) = match text.strip_suffix(",proxy") {
+        Some(addr) => (addr, true),
+        None => (text, false),
+    };
+    let addr: SocketAddr =
+        addr.parse().map_err(|_| "expected ADDRESS:PORT or ADDRESS:PORT,proxy".to_owned())?;
+    if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
+        return Err("no server can be at that address".to_owned());
+    }
+    Ok(Behind { addr, proxy_line })
 }
 
 /// The embedded stack of `manypath run`.

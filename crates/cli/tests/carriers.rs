@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::process::{Child, Stdio};
 
 const BOTH: &str = "udp:443,tcp:443";
+const TLS: &str = "udp:443,tls:443";
 const FILE: u64 = 32 << 20;
 
 /// A server behind a filter on its host: what the rules say of packets from the client.
@@ -27,10 +28,14 @@ fn filtered(rules: &str, carriers: &str) -> (Site, Vec<u8>) {
 }
 
 fn block(site: &Site, rules: &str) {
+    block_at(site, Host::Right, rules);
+}
+
+fn block_at(site: &Site, host: Host, rules: &str) {
     let table = format!(
         "table inet t {{ chain c {{ type filter hook input priority 0; iif lo accept; {rules} }}; }}"
     );
-    sh(site, Host::Right, &format!("nft '{table}'"));
+    sh(site, host, &format!("nft '{table}'"));
 }
 
 /// A program that ends with its standard input. Its association is there until then.
@@ -45,12 +50,19 @@ impl Drop for Held {
 
 /// Downloads the file through the carriers of a client, and checks it. How long the connect took is in the file got.time.
 fn download(site: &Site, content: &[u8], options: &[&str]) -> Held {
-    let options = [&["--carriers", BOTH], options].concat();
-    let (place, server) = (site.dir.join("got").display().to_string(), site.server());
+    download_by(site, content, &[&["--carriers", BOTH], options].concat())
+}
+
+fn download_by(site: &Site, content: &[u8], options: &[&str]) -> Held {
+    download_from(&site.server(), site, content, options)
+}
+
+fn download_from(server: &str, site: &Site, content: &[u8], options: &[&str]) -> Held {
+    let place = site.dir.join("got").display().to_string();
     let time = format!("-w '%{{time_connect}}' > {place}.time");
-    let curl = format!("curl -sS -f -o {place} http://{server}:8080/file {time}");
+    let curl = format!("curl -sS -g -f -o {place} http://{server}:8080/file {time}");
     let script = format!("{curl}; echo $? > {place}.code; mv {place}.code {place}.done; read end");
-    let mut command = site.through_command(&options, "sh", &["-c", &script]);
+    let mut command = site.through_command(options, "sh", &["-c", &script]);
     let client = Held(command.stdin(Stdio::piped()).spawn().expect("sh"));
     wait_for("the download", || std::fs::exists(format!("{place}.done")).is_ok_and(|it| it));
     assert_eq!(std::fs::read_to_string(format!("{place}.done")).expect("a code"), "0\n");
@@ -119,9 +131,77 @@ fn each_uplink_finds_its_carrier_by_itself() {
     assert!(paths.iter().all(|(_, sent)| *sent > FILE / 20), "{paths:?}");
 }
 
-/// An HTTP proxy at port 3128, which connects to anywhere.
+#[test]
+fn where_one_port_is_open_tls_carries() {
+    let (site, content) = filtered("tcp dport 443 accept; meta l4proto { tcp, udp } drop;", TLS);
+    let options = ["--carriers", TLS, "--tls-name", "www.example"];
+    let _client = download_by(&site, &content, &options);
+    assert_eq!(site.server_counter("flow_incoming"), 1, "{:#}", site.server_status());
+    let paths = carriers(&site);
+    assert_eq!(paths.len(), 2, "{:#}", site.server_status());
+    assert!(paths.iter().all(|(by, sent)| by == "tls:443" && *sent > FILE / 20), "{paths:?}");
+}
+
+/// nginx at 127.0.0.1:8443, which says in TLS who its client is.
+fn web_server_in_tls(site: &mut Site) {
+    let dir = site.dir.join("tls");
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let d = dir.display();
+    sh(
+        site,
+        Host::Right,
+        &format!(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+             -keyout {d}/key -out {d}/chain -subj /CN=www.example -days 2 2>/dev/null"
+        ),
+    );
+    let conf = format!(
+        "daemon off;\nmaster_process off;\npid {d}/pid;\nerror_log {d}/error.log;\nevents {{}}\n\
+         http {{\naccess_log off;\nclient_body_temp_path {d}/b;\nproxy_temp_path {d}/p;\n\
+         fastcgi_temp_path {d}/f;\nuwsgi_temp_path {d}/u;\nscgi_temp_path {d}/s;\n\
+         server {{ listen 127.0.0.1:8443 ssl proxy_protocol;\n\
+         ssl_certificate {d}/chain; ssl_certificate_key {d}/key;\n\
+         set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol;\n\
+         location / {{ return 200 \"you are $remote_addr\"; }} }}\n}}\n"
+    );
+    std::fs::write(dir.join("conf"), conf).expect("nginx.conf");
+    let place = dir.display().to_string();
+    let conf = dir.join("conf").display().to_string();
+    let log = dir.join("error.log").display().to_string();
+    site.service("nginx", &["-p", &place, "-c", &conf, "-e", &log], "tcp", 8443);
+}
+
+/// Clients of the web server and carriers come to one port; the certificate of both is the same.
+#[test]
+fn a_web_server_and_carriers_share_a_port() {
+    let mut site = Site::new();
+    site.web();
+    let content = site.random_file("file", FILE);
+    web_server_in_tls(&mut site);
+    let (chain, key) = (site.dir.join("tls/chain"), site.dir.join("tls/key"));
+    let (chain, key) = (chain.display().to_string(), key.display().to_string());
+    let mut args = vec!["serve", "--allow", "8080", "-v", "--carriers", "tls:443"];
+    args.extend([
+        "--behind",
+        "127.0.0.1:8443,proxy",
+        "--tls-certificate",
+        &chain,
+        "--tls-key",
+        &key,
+    ]);
+    site.service(MANYPATH, &args, "udp", 9899);
+    block(&site, "tcp dport 443 accept; meta l4proto { tcp, udp } drop;");
+    let _client = download_by(&site, &content, &["--carriers", "tls:443"]);
+    assert!(carriers(&site).iter().all(|(by, _)| by == "tls:443"), "{:#}", site.server_status());
+    let url = format!("https://{}/", site.server());
+    let seen = site.direct("curl", &["-sS", "-k", "--max-time", "20", &url]);
+    assert_eq!(seen.stdout, format!("you are {}", site.lab.address(Host::Left, 0)), "{seen:?}");
+    assert_eq!(site.server_counter("udp_carrier_passes"), 1, "{:#}", site.server_status());
+}
+
+/// An HTTP proxy at port 3128, which connects to anywhere, for those who show what the variable AUTH says.
 const PROXY: &str = r#"
-import socket, threading
+import os, socket, threading
 def pipe(a, b):
     try:
         while data := a.recv(65536): b.sendall(data)
@@ -129,6 +209,8 @@ def pipe(a, b):
 def serve(near):
     head = b""
     while not head.endswith(b"\r\n\r\n"): head += near.recv(1)
+    if os.environ.get("AUTH", "").encode() not in head:
+        return near.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
     host, port = head.split()[1].decode().rsplit(":", 1)
     far = socket.create_connection((host, int(port)))
     near.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -146,6 +228,44 @@ fn where_only_a_proxy_is_reached_it_carries() {
     site.environment.push(("HTTPS_PROXY", format!("http://{}:3128/", site.server()).into()));
     let _client = download(&site, &content, &["--carriers", "proxy:443"]);
     assert_eq!(site.server_counter("flow_incoming"), 1, "{:#}", site.server_status());
+}
+
+/// A proxy that asks for a password, which stands in the environment or in a file; what the port speaks is TLS.
+#[test]
+fn a_proxy_with_a_password_carries_tls_and_nobody_sees_the_password() {
+    for in_file in [false, true] {
+        let (mut site, content) = filtered("", TLS);
+        let auth = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==";
+        let mut proxy = site.command(Host::Right, "python3");
+        proxy.args(["-c", PROXY]).env("AUTH", auth);
+        site.begin_service(proxy, "python3", "tcp", 3128);
+        block(&site, "tcp dport 3128 accept; meta l4proto { tcp, udp } drop;");
+        let place = format!("{}:3128/", site.server());
+        if in_file {
+            use std::os::unix::fs::PermissionsExt;
+            let file = site.dir.join("proxy-user");
+            std::fs::write(&file, "Aladdin:open sesame\n").expect("a file");
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(&file, mode).expect("a mode");
+            site.environment.push(("HTTPS_PROXY", format!("http://{place}").into()));
+            site.environment.push(("MANYPATH_PROXY_USER", file));
+        } else {
+            let url = format!("http://Aladdin:open%20sesame@{place}");
+            site.environment.push(("HTTPS_PROXY", url.into()));
+        }
+        let log = site.dir.join("client.log").display().to_string();
+        let options = ["--carriers", "tls:443,proxy:443", "-vv", "--log", &log];
+        let _client = download_by(&site, &content, &options);
+        assert_eq!(site.server_counter("flow_incoming"), 1, "{:#}", site.server_status());
+        let said = std::fs::read_to_string(&log).expect("a log");
+        let mut command = site.command(Host::Left, "ps");
+        command.args(["-eww", "-o", "args"]);
+        let shown = finish(command);
+        for secret in ["sesame", "QWxhZGRpb"] {
+            assert!(!said.contains(secret), "{said}");
+            assert!(!shown.stdout.contains(secret), "{}", shown.stdout);
+        }
+    }
 }
 
 /// Who has TCP port 443 may have port 80, too; who has port 8443 may be anybody.
@@ -193,30 +313,75 @@ fn a_download_survives_when_udp_is_blocked() {
     assert!(std::fs::read(&place).expect("the file") == content);
 }
 
-/// The table of docs/carriers.md: what is blocked, how long a first connect takes, and by what paths the server is reached.
+/// What a network lets pass: the rules of the server's host for what the client sends, and those of the client's host for
+/// what comes back; which address of the server is asked.
+struct Row {
+    name: &'static str,
+    there: &'static str,
+    back: &'static str,
+    v6: bool,
+}
+
+const fn row(name: &'static str, there: &'static str) -> Row {
+    Row { name, there, back: "", v6: false }
+}
+
+const MATRIX: [Row; 10] = [
+    row("nothing", ""),
+    row("UDP 899 and 9899, dropped", "udp dport { 899, 9899 } drop;"),
+    row("UDP 899 and 9899, rejected", "udp dport { 899, 9899 } reject;"),
+    row("UDP", "meta l4proto udp drop;"),
+    row("UDP on path B", "ip daddr 10.77.2.2 meta l4proto udp drop;"),
+    Row { back: "meta l4proto udp drop;", ..row("UDP from the server alone", "") },
+    row("all but TCP 443", "tcp dport 443 accept; meta l4proto { tcp, udp } drop;"),
+    row("all but an HTTP proxy", "tcp dport 3128 accept; meta l4proto { tcp, udp } drop;"),
+    Row { v6: true, ..row("IPv4", "meta nfproto ipv4 drop;") },
+    Row { v6: true, ..row("IPv4, and UDP", "meta nfproto ipv4 drop; meta l4proto udp drop;") },
+];
+
+/// How long the connect of a row took, and by what paths the server was reached.
+fn reached(row: &Row, by: &str) -> (String, Vec<String>) {
+    let (mut site, content) = filtered(row.there, by);
+    if !row.back.is_empty() {
+        block_at(&site, Host::Left, row.back);
+    }
+    site.service("python3", &["-c", PROXY], "tcp", 3128);
+    let proxy = format!("http://{}:3128/", site.server());
+    site.environment.push(("HTTPS_PROXY", proxy.into()));
+    let server = match row.v6 {
+        true => format!("[{}]", site.lab.address_v6(Host::Right, 0)),
+        false => site.server(),
+    };
+    let options = ["--carriers", by, "--carriers", "proxy:443"];
+    let _client = download_from(&server, &site, &content, &options);
+    let why = site.server_status();
+    assert_eq!(why["counters"]["flow_incoming"], 1, "{} by {by}: {why:#}", row.name);
+    let mut paths: Vec<_> = carriers(&site).into_iter().map(|(by, _)| by).collect();
+    paths.sort();
+    (std::fs::read_to_string(site.dir.join("got.time")).expect("a time"), paths)
+}
+
+/// The table of docs/carriers.md: what is blocked, how long a first connect takes, and by what paths the server is reached,
+/// where TCP is offered and where TLS is. `MANYPATH_ROW` chooses rows by a part of their name.
 #[test]
 #[ignore = "prints figures"]
 fn matrix() {
-    let cases = [
-        ("nothing", ""),
-        ("UDP 899 and 9899, dropped", "udp dport { 899, 9899 } drop;"),
-        ("UDP 899 and 9899, rejected", "udp dport { 899, 9899 } reject;"),
-        ("UDP", "meta l4proto udp drop;"),
-        ("UDP on path B", "ip daddr 10.77.2.2 meta l4proto udp drop;"),
-        ("all but TCP 443", "tcp dport 443 accept; meta l4proto { tcp, udp } drop;"),
-        ("all but an HTTP proxy", "tcp dport 3128 accept; meta l4proto { tcp, udp } drop;"),
-    ];
-    for (name, rules) in cases {
-        let (mut site, content) = filtered("", BOTH);
-        site.service("python3", &["-c", PROXY], "tcp", 3128);
-        let proxy = format!("http://{}:3128/", site.server());
-        site.environment.push(("HTTPS_PROXY", proxy.into()));
-        block(&site, rules);
-        let _client = download(&site, &content, &["--carriers", "proxy:443"]);
-        let time = std::fs::read_to_string(site.dir.join("got.time")).expect("a time");
-        let by: Vec<_> = carriers(&site).into_iter().map(|(by, _)| by).collect();
-        println!("| {name} | {time} s | {} |", by.join(", "));
+    let wanted = std::env::var("MANYPATH_ROW").unwrap_or_default();
+    for row in MATRIX.iter().filter(|row| row.name.contains(&wanted)) {
+        let cells = [BOTH, TLS].map(|by| {
+            let (time, paths) = reached(row, by);
+            let ms = time.parse::<f64>().expect("seconds") * 1000.0;
+            format!("{} | {ms:.0} ms", paths.join(", "))
+        });
+        println!("| {} | {} |", row.name, cells.join(" | "));
     }
+}
+
+/// A proxy brings the INIT once more, late and from another address, which must not end the association.
+#[test]
+fn a_proxy_that_answers_late_ends_nothing() {
+    let row = MATRIX.iter().find(|row| row.name == "UDP").expect("a row");
+    assert_eq!(reached(row, BOTH).1, ["tcp:443", "tcp:443"]);
 }
 
 /// A port that another program has is no reason not to serve.

@@ -352,7 +352,7 @@ pub struct PathStatus {
     pub remote: SocketAddr,
     /// The interface that has our address.
     pub interface: String,
-    /// What carries it, `udp:PORT`, `tcp:PORT` or `proxy:PORT`, if that is not UDP at the usual port.
+    /// What carries it, `udp:PORT`, `tcp:PORT`, `tls:PORT` or `proxy:PORT`, if that is not UDP at the usual port.
     #[serde(default)]
     pub carrier: Option<String>,
     /// `active`, `unconfirmed`, `potentially-failed` or `inactive`.

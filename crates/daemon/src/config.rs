@@ -8,11 +8,13 @@ use crate::gateway::Gateway;
 use crate::keys::KeyFiles;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
+use crate::proxy::ProxyAt;
 use crate::services::RelayConfig;
 use crate::settings::SettingsFile;
+use crate::tls::TlsConfig;
 use manypath_engine::{Announce, Profile, Redundancy, SharedBottleneck};
 use manypath_keys::TicketIssuer;
-use manypath_net::{Carriers, Interface, Seat};
+use manypath_net::{Behind, Carriers, Interface, Seat};
 use manypath_rules::paths::PathsFile;
 use manypath_rules::{Encrypt, RulesFile, StepAside, Via};
 use std::fmt;
@@ -105,8 +107,12 @@ pub enum Encapsulation {
 pub struct Carrying {
     /// How packets get to peers where UDP at the usual port does not; where a server listens beside that port.
     pub carriers: Carriers,
-    /// The HTTP proxy by which carriers may go, as HOST:PORT, or why there is none.
-    pub proxy: Result<String, &'static str>,
+    /// The HTTP proxy by which carriers may go, or why there is none.
+    pub proxy: Result<ProxyAt, String>,
+    /// What carriers inside of TLS show to who looks on.
+    pub tls: TlsConfig,
+    /// The server that gets connections to TLS ports that are no carriers.
+    pub behind: Option<Behind>,
     /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](StackConfig::peer_udp_port), where any user of
     /// the peer's host may answer, unless a rule says otherwise.
     pub unproven: bool,
@@ -133,7 +139,9 @@ impl Default for Carrying {
     fn default() -> Self {
         Self {
             carriers: Carriers::default(),
-            proxy: Err("no proxy is named"),
+            proxy: Err("no proxy is named".to_owned()),
+            tls: TlsConfig::default(),
+            behind: None,
             unproven: false,
             announce: Announce::All,
             redundancy: Redundancy::Off,

@@ -84,7 +84,8 @@ fn needed(config: &StackConfig) -> CapabilitySet {
         (Encapsulation::Native, _) => CapabilitySet::NET_RAW,
         (Encapsulation::Udp, 1..1024) => CapabilitySet::NET_BIND_SERVICE,
         (Encapsulation::Udp, _) => {
-            let tcp = config.carrying.carriers.tcp_ports().filter(|_| config.accept);
+            let carriers = config.carrying.carriers;
+            let tcp = carriers.tcp_ports().chain(carriers.tls_ports()).filter(|_| config.accept);
             let mut ports = config.beside_ports().into_iter().chain(tcp);
             match ports.any(|port| port < FIRST_FREE_PORT) {
                 true => CapabilitySet::NET_BIND_SERVICE,

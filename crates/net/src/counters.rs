@@ -105,6 +105,14 @@ counters! {
     carrier_streams_foreign,
     /// TCP connections ended because no packet of an association came in time, or too many had brought none.
     carrier_streams_expired,
+    /// Connections to a TLS port passed on to the server behind it.
+    carrier_passes,
+    /// Of these, those that the server did not take, and others for which there was no descriptor.
+    carrier_passes_failed,
+    /// Connections to a TLS port for the server behind it that were refused: too many of a host or in all.
+    carrier_passes_refused,
+    /// Connections passed on that were ended because nothing had moved for 10 minutes, or the server did not answer.
+    carrier_passes_expired,
 }
 
 #[cfg(test)]

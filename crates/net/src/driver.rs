@@ -3,8 +3,7 @@
 use crate::arrivals::Arrivals;
 use crate::bind::{self, LocalBinding, Opened, UdpPort};
 use crate::bound::Bound;
-use crate::carriers::Ways;
-use crate::carriers::{Carrier, Carriers};
+use crate::carriers::{Behind, Carrier, Carriers, Proxy, StreamsConfig, Ways, Wrapper};
 use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
@@ -17,6 +16,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Drives one [`Endpoint`] over UDP sockets, one per local address.
 #[derive(Debug)]
@@ -155,6 +155,7 @@ impl Driver {
 
     /// Gets packets to peers at one of the `usual` UDP ports by other `carriers` where those are silent, some of them
     /// by an HTTP proxy, of which `proxies` has an address of each family. `tokens` names connections in the poll.
+    /// Without a `wrapper` carriers inside of TLS are left out.
     ///
     /// # Errors
     /// When the poll cannot be used.
@@ -162,22 +163,31 @@ impl Driver {
         &mut self,
         registry: &Registry,
         tokens: fn(u64) -> Token,
-        carriers: Carriers,
         usual: Vec<u16>,
-        proxies: Vec<SocketAddr>,
+        (carriers, proxies): (Carriers, Vec<Proxy>),
+        wrapper: Option<Arc<dyn Wrapper>>,
     ) -> io::Result<()> {
         let usable = if proxies.is_empty() { carriers.without_proxy() } else { carriers };
+        let usable = if wrapper.is_none() { usable.without_tls() } else { usable };
         self.exchange.carriage.ways = Ways::new(usable, usual);
-        self.exchange.carriage.streams.watch_in(registry, tokens, proxies)
+        let config = StreamsConfig { carriers, proxies, wrapper };
+        self.exchange.carriage.streams.watch_in(registry, tokens, config)
     }
 
-    /// Accepts connections that carry packets at a TCP port of all addresses with sockets, those to come too. Paths over
-    /// them have [`STREAM_PORT`](crate::STREAM_PORT) at their local end. After [`carry_by`](Self::carry_by).
+    /// Accepts connections that carry packets at the port of a TCP or TLS carrier, of all addresses with sockets, those to
+    /// come too. Paths over them have [`STREAM_PORT`](crate::STREAM_PORT) at their local end. After
+    /// [`carry_by`](Self::carry_by).
     ///
     /// # Errors
     /// When the port is taken or not permitted; the text says what to do.
-    pub fn listen(&mut self, port: u16) -> io::Result<()> {
-        self.exchange.carriage.streams.listen(port)
+    pub fn listen(&mut self, at: Carrier) -> io::Result<()> {
+        self.exchange.carriage.streams.listen(at)
+    }
+
+    /// Passes connections to TLS ports that do not name our protocol on to one other server, as they are. Without it they
+    /// are closed.
+    pub const fn pass_to(&mut self, behind: Option<Behind>) {
+        self.exchange.carriage.streams.pass_to(behind);
     }
 
     /// Accepts no more connections that carry packets: another process does.
@@ -188,7 +198,8 @@ impl Driver {
     /// What carries a path, if that is not the usual UDP port of the peer.
     pub fn carrier_of(&self, path: &PathAddr) -> Option<Carrier> {
         let usual = Carrier::Udp(path.remote.port());
-        self.exchange.carriage.ways.choice(path).filter(|choice| *choice != usual)
+        let chosen = self.exchange.carriage.ways.choice(path).filter(|choice| *choice != usual);
+        chosen.or_else(|| self.exchange.carriage.streams.accepted_at(path))
     }
 
     /// Closes the socket of `token`, whose address has gone or is not to be used any more. What waits there

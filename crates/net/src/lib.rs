@@ -79,7 +79,7 @@ pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };
 pub use carried::{LocalTime, carried, local_time};
-pub use carriers::{Carrier, Carriers, STREAM_PORT};
+pub use carriers::{Behind, Carrier, Carriers, Proxy, STREAM_PORT, Wrap, Wrapper, proxy_header};
 pub use clock::{Clock, SuspendWatch};
 pub use counters::Counters;
 pub use driver::Driver;

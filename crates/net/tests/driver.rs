@@ -1,5 +1,6 @@
 //! Two drivers with real endpoints, on loopback and across virtual cables.
 
+mod behind;
 mod carriers;
 mod loops;
 

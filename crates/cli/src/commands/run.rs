@@ -202,6 +202,9 @@ pub(super) fn stack_args(options: &StackOptions) -> Vec<OsString> {
     if !options.carriers.is_empty() {
         option("carriers", options.carriers.join(",").into());
     }
+    if let Some(name) = &options.tls_name {
+        option("tls-name", name.into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }

@@ -5,7 +5,7 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use manypath_control::anchor::anchor;
 use manypath_control::{manager, runtime};
-use manypath_daemon::{Allow, Encapsulation, Level, RelayConfig, Server, StackConfig};
+use manypath_daemon::{Allow, Certificate, Encapsulation, Level, RelayConfig, Server, StackConfig};
 use manypath_rules::{Chain, Encrypt, Policy};
 use std::process::Command;
 
@@ -72,6 +72,7 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
         config.fixed.push("encrypt");
     }
     relay(args, &mut config)?;
+    tls(args, &mut config)?;
     config.rules.iter().for_each(|rules| super::config::note_outdated(rules.sources()));
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;
@@ -90,6 +91,28 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }
     Ok(config)
+}
+
+/// What TLS carriers show, and who is behind them.
+fn tls(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
+    let ports: Vec<u16> = config.carrying.carriers.tls_ports().collect();
+    if let Some(behind) = &args.behind {
+        // The setting may name one, too.
+        if ports.is_empty() && !args.stack.carriers.is_empty() {
+            return Err(Failure::usage("--behind needs a TLS carrier: --carriers tls:443"));
+        }
+        if ports.contains(&behind.addr.port()) && behind.addr.ip().is_loopback() {
+            let text = format!("--behind {}: that is this server's own port", behind.addr);
+            return Err(Failure::usage(text));
+        }
+    }
+    config.carrying.behind = args.behind;
+    if let Some((chain, key)) = args.tls_certificate.as_ref().zip(args.tls_key.as_ref()) {
+        let read = Certificate::read(chain, key);
+        let read = read.map_err(|why| Failure::usage(format!("--tls-certificate: {why}")))?;
+        config.carrying.tls.certificate = Some(read);
+    }
+    Ok(())
 }
 
 /// What is relayed: nothing for peers that are not told apart.

@@ -4,7 +4,7 @@ use crate::args::{KeeperArgs, StackArgs, StackOptions};
 use crate::failure::Failure;
 use crate::say::say;
 use manypath_daemon::{
-    Keeper, Kept, KeyFiles, Knob, Level, Locals, LogTo, PeerCache, SettingsFile,
+    Keeper, Kept, KeyFiles, Knob, Level, Locals, LogTo, PeerCache, ProxyAt, SettingsFile,
 };
 use manypath_daemon::{Server, StackConfig, WaitingLog};
 use manypath_rules::RulesFile;
@@ -12,6 +12,9 @@ use manypath_rules::paths::PathsFile;
 use manypath_trust::IdentitySource;
 use std::os::fd::AsFd;
 use std::path::Path;
+
+/// Names a file with the user and the password that the HTTP proxy is shown.
+const PROXY_USER: &str = "MANYPATH_PROXY_USER";
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
 pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
@@ -130,6 +133,8 @@ pub(crate) fn configure(
         config.fixed.push(knob.name);
     }
     config.carrying.proxy = proxy();
+    config.carrying.tls.name.clone_from(&options.tls_name);
+    config.carrying.tls.check().map_err(|why| Failure::usage(format!("--tls-name {why}")))?;
     config.loopback_paths = options.loopback_paths;
     config.log = base.into();
     if options.verbose > 0 {
@@ -139,30 +144,16 @@ pub(crate) fn configure(
     Ok(())
 }
 
-/// Where the environment says that the HTTP proxy is, as HOST:PORT, or why none is used.
-fn proxy() -> Result<String, &'static str> {
+/// Where the environment says that the HTTP proxy is, or why none is used.
+fn proxy() -> Result<ProxyAt, String> {
     let mut named =
         ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
-    proxy_at(&named.next().unwrap_or_default())
-}
-
-/// What is not used is not repeated: it may have a password.
-fn proxy_at(named: &str) -> Result<String, &'static str> {
-    let (scheme, place) = named.split_once("://").unwrap_or(("http", named));
-    if place.contains('@') {
-        return Err("HTTPS_PROXY names a user, and proxies that ask for a password are not used");
-    }
-    if !scheme.eq_ignore_ascii_case("http") {
-        return Err(
-            "HTTPS_PROXY is not of the form http://HOST:PORT, and other proxies are not used",
-        );
-    }
-    let place = place.split('/').next().unwrap_or_default();
-    let port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    match (place, port) {
-        ("", _) => Err("HTTPS_PROXY is not set"),
-        (_, true) => Ok(place.to_owned()),
-        (_, false) => Ok(format!("{place}:80")),
+    let proxy = ProxyAt::parse(&named.next().unwrap_or_default()).map_err(str::to_owned)?;
+    match std::env::var_os(PROXY_USER) {
+        Some(file) => {
+            proxy.with_user_from(Path::new(&file)).map_err(|e| format!("{PROXY_USER}: {e}"))
+        }
+        None => Ok(proxy),
     }
 }
 
@@ -236,25 +227,5 @@ pub(crate) fn cannot_log(to: &LogTo, error: &std::io::Error) -> Failure {
         LogTo::Journal => Failure::usage(format!("--log journal: {error}"))
             .hint("without systemd-journald: --log FILE, or --log stderr"),
         LogTo::Stderr | LogTo::File(_) => Failure::usage(format!("--log: {error}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_proxy_is_named_by_host_and_port_and_no_password_is_told() {
-        for (named, place) in [
-            ("http://proxy.example:3128/", "proxy.example:3128"),
-            ("HTTP://proxy.example/a:1", "proxy.example:80"),
-            ("[2001:db8::1]:3128", "[2001:db8::1]:3128"),
-            ("[2001:db8::1]", "[2001:db8::1]:80"),
-        ] {
-            assert_eq!(proxy_at(named).as_deref(), Ok(place), "{named}");
-        }
-        for wrong in ["", "http://", "https://a:1", "socks5://a:1", "http://user:se/cret@a:1"] {
-            assert!(proxy_at(wrong).is_err_and(|why| !why.contains("cret")), "{wrong}");
-        }
     }
 }

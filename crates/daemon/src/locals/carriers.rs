@@ -7,11 +7,13 @@ use crate::core::Core;
 use crate::locals::Local;
 use crate::log;
 use crate::privileged;
+use crate::tls::Tls;
 use crate::token::Source;
 use manypath_engine::{LocalAddress, PathAddr};
-use manypath_net::{Carrier, LocalBinding, STREAM_PORT};
+use manypath_net::{Behind, Carrier, LocalBinding, Proxy, Wrapper};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use tracing::warn;
 
 /// Begins to use the carriers of the settings. The sockets of the local addresses are open.
@@ -23,8 +25,8 @@ pub(crate) fn begin(core: &mut Core) {
     let mut usual = vec![core.config.peer_udp_port, core.config.privileged_port];
     usual.retain(|port| *port != 0);
     let tokens = |id| Source::Carrier(id).token();
-    let proxies = proxies(core);
-    if let Err(error) = core.driver.carry_by(&core.registry, tokens, carriers, usual, proxies) {
+    let (by, tls) = ((carriers, proxies(core)), tls(core));
+    if let Err(error) = core.driver.carry_by(&core.registry, tokens, usual, by, tls) {
         return warn!(target: log::STACK, "no carriers beside UDP: {error}");
     }
     core.locals.tried = carriers;
@@ -42,17 +44,19 @@ pub(crate) fn begin(core: &mut Core) {
 }
 
 /// Where the proxy is, if a carrier needs one: an address of each family.
-fn proxies(core: &Core) -> Vec<SocketAddr> {
+fn proxies(core: &Core) -> Vec<Proxy> {
     let carrying = &core.config.carrying;
     // A stack for listeners alone dials nobody, and begins in the loop, which is not to wait for names.
     if !carrying.carriers.names_proxy() || core.config.process.listeners_only {
         return Vec::new();
     }
-    let named = carrying.proxy.as_ref().map_err(|why| (*why).to_owned());
+    let named = carrying.proxy.as_ref().map_err(Clone::clone);
     let found = named.and_then(|named| {
-        let all = named.to_socket_addrs().map_err(|error| format!("{named}: {error}"))?;
+        let place = named.place();
+        let all = place.to_socket_addrs().map_err(|error| format!("{place}: {error}"))?;
         let (v4, v6): (Vec<_>, Vec<_>) = all.partition(SocketAddr::is_ipv4);
-        Ok([v4.first(), v6.first()].into_iter().flatten().copied().collect())
+        let one = |addr: &SocketAddr| Proxy::new(*addr, named.credentials());
+        Ok([v4.first(), v6.first()].into_iter().flatten().map(one).collect())
     });
     found.unwrap_or_else(|why| {
         warn!(target: log::STACK, "no proxy carries packets: {why}");
@@ -60,19 +64,46 @@ fn proxies(core: &Core) -> Vec<SocketAddr> {
     })
 }
 
-/// Accepts connections at the TCP ports.
+/// What makes TLS of connections, if a carrier needs that.
+fn tls(core: &Core) -> Option<Arc<dyn Wrapper>> {
+    let carrying = &core.config.carrying;
+    carrying.carriers.tls_ports().next()?;
+    match Tls::new(&carrying.tls) {
+        Ok(tls) => Some(Arc::new(tls)),
+        Err(error) => {
+            warn!(target: log::STACK, "no carriers inside of TLS: {error}");
+            None
+        }
+    }
+}
+
+/// Accepts connections at the TCP and TLS ports.
 pub(crate) fn listen(core: &mut Core) {
     core.locals.carriers.retain(|carrier| matches!(carrier, Carrier::Udp(_)));
-    for port in core.locals.tried.tcp_ports().filter(|_| core.config.accept) {
+    let is_stream = |one: &Carrier| matches!(one, Carrier::Tcp(_) | Carrier::Tls(_));
+    core.driver.pass_to(behind(core));
+    for at in core.locals.tried.iter().filter(is_stream).filter(|_| core.config.accept) {
         let listens = match core.config.loops() {
-            1 => core.driver.listen(port),
+            1 => core.driver.listen(at),
             _ => Err(io::Error::other("connections that carry are for servers with one loop")),
         };
         match listens {
-            Ok(()) => core.locals.carriers.push(Carrier::Tcp(port)),
-            Err(error) => report(core, Carrier::Tcp(port), &error),
+            Ok(()) => core.locals.carriers.push(at),
+            Err(error) => report(core, at, &error),
         }
     }
+}
+
+/// The server that shares the TLS ports: not one at such a port of this host, which is ours.
+fn behind(core: &Core) -> Option<Behind> {
+    let behind = core.config.carrying.behind?;
+    let (ip, port) = (behind.addr.ip(), behind.addr.port());
+    let is_here = ip.is_loopback() || core.locals.is_own(ip);
+    if is_here && core.config.carrying.carriers.tls_ports().any(|ours| ours == port) {
+        warn!(target: log::STACK, "nothing is passed on to {}: that is a carrier of this server", behind.addr);
+        return None;
+    }
+    Some(behind)
 }
 
 /// Opens the sockets of the carriers at an address that has come.
@@ -121,10 +152,6 @@ fn report(core: &Core, carrier: Carrier, error: &io::Error) {
 
 /// What carries a path, if that is not the usual UDP port.
 pub(crate) fn of_path(core: &Core, path: &PathAddr) -> Option<Carrier> {
-    let is_it = |carrier: &Carrier| match (carrier, path.local.port()) {
-        (Carrier::Tcp(_), local) => local == STREAM_PORT,
-        (Carrier::Udp(port), local) => local == *port,
-        (Carrier::Proxy(_), _) => false,
-    };
+    let is_it = |one: &Carrier| matches!(one, Carrier::Udp(port) if path.local.port() == *port);
     core.driver.carrier_of(path).or_else(|| core.locals.carriers.iter().copied().find(is_it))
 }

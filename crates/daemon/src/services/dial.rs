@@ -10,7 +10,6 @@ use crate::association::{DialId, FlowUse, RelayId};
 use crate::base::Base;
 use crate::log;
 use crate::proven;
-use crate::proxy;
 use crate::relays::Relay;
 use crate::relays::Relays;
 use crate::relays::{Carrier, Ends};
@@ -267,7 +266,7 @@ impl Services {
         let ends = Ends::From(client, dial.destination);
         let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
         let joined = match dial.options.proxy {
-            Some(true) => joined.greet(proxy::header(client, dial.destination)),
+            Some(true) => joined.greet(manypath_net::proxy_header(client, dial.destination).into()),
             Some(false) | None => joined,
         };
         relays.start(base, relay, joined);

@@ -59,9 +59,9 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "carriers",
-        help: "udp:PORT,tcp:PORT,proxy:PORT: where UDP at the usual port gets no answer, a client \
-               tries these, on each path; a server listens there, too; for stacks that start \
-               from then on; off: none",
+        help: "udp:PORT,tcp:PORT,tls:PORT,proxy:PORT: where UDP at the usual port gets no answer, a \
+               client tries these, on each path; a server listens there, too; for stacks that \
+               start from then on; off: none",
         values: Values::Carriers,
         get: |config| config.carrying.carriers.number(),
         set: |config, value| config.carrying.carriers = Carriers::of_number(value),

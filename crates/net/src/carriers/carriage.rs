@@ -144,7 +144,11 @@ impl Exchange {
         while left > 0
             && let Some(id) = self.carriage.streams.next_unread()
         {
-            let received = self.carriage.streams.receive(id, &mut inbox);
+            let locals = match self.carriage.streams.is_unknown(id) {
+                true => self.local_ips(),
+                false => Vec::new(),
+            };
+            let received = self.carriage.streams.receive(now, id, &mut inbox, &locals);
             left = left.saturating_sub(inbox.packets.len());
             let mut packets = inbox.packets.iter_mut();
             let taken = packets.all(|packet| self.take_from_stream(now, id, packet));
@@ -155,6 +159,7 @@ impl Exchange {
             }
         }
         self.carriage.streams.inbox = inbox;
+        self.carriage.streams.pass(now);
         self.settle_ended(now);
     }
 

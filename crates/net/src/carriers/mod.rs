@@ -1,12 +1,21 @@
-//! What carries SCTP packets beside the usual UDP port: other UDP ports, and TCP where UDP does not get through.
+//! What carries SCTP packets beside the usual UDP port: other UDP ports, and TCP or TLS where UDP does not get through.
 
+mod behind;
 mod carriage;
+mod hello;
+mod proxy;
 mod stream;
 mod streams;
+mod watch;
 mod ways;
+mod wrap;
 
+pub use behind::{Behind, proxy_header};
 pub(crate) use carriage::Carriage;
+pub use proxy::Proxy;
+pub(crate) use streams::StreamsConfig;
 pub(crate) use ways::Ways;
+pub use wrap::{Wrap, Wrapper};
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,15 +34,18 @@ pub enum Carrier {
     Udp(u16),
     /// In a TCP connection to this port, each packet behind its length.
     Tcp(u16),
-    /// In such a connection that an HTTP proxy makes (CONNECT, RFC 9110 section 9.3.6).
+    /// In a TCP connection to this port that an HTTP proxy makes (CONNECT, RFC 9110 section 9.3.6). Inside of TLS where
+    /// the port is one of TLS.
     Proxy(u16),
+    /// In a TCP connection to this port, inside of TLS.
+    Tls(u16),
 }
 
 impl Carrier {
     /// Its port.
     pub const fn port(self) -> u16 {
         match self {
-            Self::Udp(port) | Self::Tcp(port) | Self::Proxy(port) => port,
+            Self::Udp(port) | Self::Tcp(port) | Self::Proxy(port) | Self::Tls(port) => port,
         }
     }
 }
@@ -44,6 +56,7 @@ impl fmt::Display for Carrier {
             Self::Udp(port) => write!(f, "udp:{port}"),
             Self::Tcp(port) => write!(f, "tcp:{port}"),
             Self::Proxy(port) => write!(f, "proxy:{port}"),
+            Self::Tls(port) => write!(f, "tls:{port}"),
         }
     }
 }
@@ -52,7 +65,7 @@ impl FromStr for Carrier {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text}: none of udp:PORT, tcp:PORT and proxy:PORT");
+        let wrong = || format!("{text}: none of udp:PORT, tcp:PORT, tls:PORT and proxy:PORT");
         let (kind, port) = text.split_once(':').ok_or_else(wrong)?;
         let port: u16 = port.parse().map_err(|_| wrong())?;
         match (kind, port) {
@@ -60,6 +73,7 @@ impl FromStr for Carrier {
             ("udp", _) => Ok(Self::Udp(port)),
             ("tcp", _) => Ok(Self::Tcp(port)),
             ("proxy", _) => Ok(Self::Proxy(port)),
+            ("tls", _) => Ok(Self::Tls(port)),
             _ => Err(wrong()),
         }
     }
@@ -73,6 +87,7 @@ pub struct Carriers([Option<Carrier>; MAX_CARRIERS]);
 const BITS: u32 = 18;
 const TCP: u64 = 1 << 16;
 const PROXY: u64 = 2 << 16;
+const TLS: u64 = TCP | PROXY;
 
 impl Carriers {
     /// One after the other.
@@ -97,6 +112,13 @@ impl Carriers {
         Self(std::array::from_fn(|_| others.next()))
     }
 
+    /// Those that speak no TLS.
+    #[must_use]
+    pub(crate) fn without_tls(self) -> Self {
+        let mut others = self.iter().filter(|one| !self.wraps(*one));
+        Self(std::array::from_fn(|_| others.next()))
+    }
+
     /// The UDP ports among them.
     pub fn udp_ports(self) -> impl Iterator<Item = u16> {
         self.iter().filter(|one| matches!(one, Carrier::Udp(_))).map(Carrier::port)
@@ -107,6 +129,20 @@ impl Carriers {
         self.iter().filter(|one| matches!(one, Carrier::Tcp(_))).map(Carrier::port)
     }
 
+    /// The ports among them at which TLS is spoken.
+    pub fn tls_ports(self) -> impl Iterator<Item = u16> {
+        self.iter().filter(|one| matches!(one, Carrier::Tls(_))).map(Carrier::port)
+    }
+
+    /// Whether a connection by `carrier` speaks TLS.
+    pub(crate) fn wraps(self, carrier: Carrier) -> bool {
+        match carrier {
+            Carrier::Udp(_) | Carrier::Tcp(_) => false,
+            Carrier::Tls(_) => true,
+            Carrier::Proxy(port) => self.tls_ports().any(|other| other == port),
+        }
+    }
+
     /// All of them as a number, for settings, which are numbers: 0 if there are none.
     #[must_use]
     pub fn number(self) -> u64 {
@@ -114,6 +150,7 @@ impl Carriers {
             Carrier::Udp(port) => u64::from(port),
             Carrier::Tcp(port) => u64::from(port) | TCP,
             Carrier::Proxy(port) => u64::from(port) | PROXY,
+            Carrier::Tls(port) => u64::from(port) | TLS,
         };
         let all = self.0.iter().rev();
         all.fold(0, |number, one| number << BITS | one.map_or(0, bits))
@@ -125,7 +162,8 @@ impl Carriers {
         let one = |at: usize| {
             let bits = number >> (at as u32 * BITS);
             let port = bits as u16;
-            let carrier = match bits & (TCP | PROXY) {
+            let carrier = match bits & TLS {
+                TLS => Carrier::Tls(port),
                 PROXY => Carrier::Proxy(port),
                 TCP => Carrier::Tcp(port),
                 _ => Carrier::Udp(port),
@@ -134,6 +172,11 @@ impl Carriers {
         };
         Self(std::array::from_fn(one))
     }
+}
+
+fn is_tls_and_tcp(one: Carrier, other: Carrier) -> bool {
+    let are = |one, other| matches!((one, other), (Carrier::Tls(a), Carrier::Tcp(b)) if a == b);
+    are(one, other) || are(other, one)
 }
 
 impl FromStr for Carriers {
@@ -148,6 +191,10 @@ impl FromStr for Carriers {
             let carrier = one.trim().parse()?;
             if all.iter().any(|other| other == carrier) {
                 return Err(format!("{text}: {carrier} is there twice"));
+            }
+            if all.iter().any(|other| is_tls_and_tcp(other, carrier)) {
+                let port = carrier.port();
+                return Err(format!("{text}: a port speaks TLS or plain TCP, not both: {port}"));
             }
             let place = all.0.get_mut(at);
             *place.ok_or_else(|| format!("{text}: more than {MAX_CARRIERS} carriers"))? =
@@ -175,17 +222,30 @@ mod tests {
 
     #[test]
     fn carriers_are_texts_and_numbers() {
-        for text in ["off", "udp:443", "tcp:65534,udp:1", "udp:443,tcp:443,proxy:53"] {
+        for text in ["off", "udp:443", "tcp:65534,udp:1", "udp:443,tls:443,proxy:53"] {
             let carriers: Carriers = text.parse().unwrap();
             assert_eq!(carriers.to_string(), text);
             assert_eq!(Carriers::of_number(carriers.number()), carriers);
         }
         assert_eq!(Carriers::default().number(), 0);
-        for wrong in ["", "443", "udp:0", "tcp:65535", "sctp:1", "udp:1,udp:1", "udp:443,"] {
+        for wrong in [
+            "",
+            "443",
+            "udp:0",
+            "tcp:65535",
+            "sctp:1",
+            "udp:1,udp:1",
+            "udp:443,",
+            "tcp:1,tls:1",
+            "tls:1,tcp:1",
+        ] {
             assert!(wrong.parse::<Carriers>().is_err(), "{wrong}");
         }
         let direct = "proxy:443,tcp:443".parse::<Carriers>().unwrap().without_proxy();
         assert_eq!(direct.to_string(), "tcp:443");
+        let wrapped = "tls:443,proxy:443,proxy:444".parse::<Carriers>().unwrap();
+        let by = [Carrier::Tls(443), Carrier::Proxy(443), Carrier::Proxy(444), Carrier::Udp(443)];
+        assert_eq!(by.map(|one| wrapped.wraps(one)), [true, true, false, false]);
         assert!("udp:1,udp:2,udp:3,udp:4".parse::<Carriers>().is_err());
     }
 }

@@ -1,12 +1,13 @@
 //! One TCP connection that carries SCTP packets, each behind its length in two bytes (network byte order). The end that
-//! has connected begins with [`GREETING`].
+//! has connected begins with [`GREETING`]. All that may be wrapped (`wrap.rs`).
 
+use super::hello::{self, Client, MAX_HELLO};
+use super::wrap::Wrap;
 use crate::counters::Counters;
 use crate::socket_option;
 use manypath_engine::Instant;
 use socket2::Socket;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// The first bytes of the end that has connected: no beginning of TLS, SSH or HTTP.
@@ -33,6 +34,7 @@ const USER_TIMEOUT: libc::c_int = 20_000;
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: Socket,
+    wrap: Option<Box<dyn Wrap>>,
     /// Whether the connection is there.
     pub(crate) open: bool,
     /// What a proxy has answered, until that is complete. What is behind `sent_first` bytes of `waiting` waits for it.
@@ -63,20 +65,20 @@ pub(crate) enum Over {
 }
 
 impl Stream {
-    /// A connection that is being made here; to a proxy that is asked for one to `asked`, if there is such.
+    /// A connection that is being made here; to a proxy, if there is a `request` for it. What follows is wrapped in `wrap`.
     pub(crate) fn dialled(
         socket: Socket,
         now: Instant,
-        asked: Option<SocketAddr>,
+        request: Option<String>,
+        wrap: Option<Box<dyn Wrap>>,
     ) -> io::Result<Self> {
         let stream = Self::new(socket, now)?;
-        let request = asked.map(|to| format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n"));
         let answer = request.as_ref().map(|_| Vec::new());
         let mut waiting = request.unwrap_or_default().into_bytes();
         let sent_first = waiting.len();
         waiting.extend(GREETING);
         let (room, open, greeting) = (MAX_WAITING, false, 0);
-        Ok(Self { waiting, room, answer, sent_first, open, greeting, ..stream })
+        Ok(Self { wrap, waiting, room, answer, sent_first, open, greeting, ..stream })
     }
 
     /// A connection that another host has made.
@@ -93,6 +95,7 @@ impl Stream {
         let (waiting, partial) = Default::default();
         Ok(Self {
             socket,
+            wrap: None,
             open: true,
             answer: None,
             sent_first: 0,
@@ -105,6 +108,32 @@ impl Stream {
             proven: None,
             unproven_packets: 0,
         })
+    }
+
+    /// Whom a connection that was accepted is for, as far as what has come says. That stays in the kernel.
+    pub(crate) fn judge(&self, protocol: &[u8]) -> Result<Client, Over> {
+        let mut bytes = Vec::with_capacity(MAX_HELLO);
+        match self.socket.peek(bytes.spare_capacity_mut()) {
+            Ok(0) => Err(Over::Closed),
+            Ok(count) => {
+                // SAFETY: the kernel has written so many bytes at the front.
+                unsafe { bytes.set_len(count) };
+                Ok(hello::judge(&bytes, protocol))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Client::Unknown),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Client::Unknown),
+            Err(_) => Err(Over::Closed),
+        }
+    }
+
+    /// From now on the connection is wrapped. Nothing has been read from it.
+    pub(crate) fn wrap_in(&mut self, wrap: Box<dyn Wrap>) {
+        self.wrap = Some(wrap);
+    }
+
+    /// The connection itself.
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -151,10 +180,11 @@ impl Stream {
 
     /// Gives the kernel what it takes of what waits.
     pub(crate) fn flush(&mut self, counters: &mut Counters) -> Result<(), Over> {
+        self.flush_wrap()?;
         let end = if self.answer.is_some() { self.sent_first } else { self.waiting.len() };
         while self.open && self.sent < end {
             counters.send_calls += 1;
-            match (&self.socket).write(&self.waiting[self.sent..end]) {
+            match self.write(end) {
                 Ok(0) => return Err(Over::Closed),
                 Ok(sent) => self.sent += sent,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -175,16 +205,56 @@ impl Stream {
         Ok(())
     }
 
+    fn write(&mut self, end: usize) -> io::Result<usize> {
+        let bytes = &self.waiting[self.sent..end];
+        let Some(wrap) = self.wrap.as_mut().filter(|_| self.answer.is_none()) else {
+            return (&self.socket).write(bytes);
+        };
+        // What the kernel has not taken keeps its place before more is wrapped.
+        if !wrap.write_wire(&mut &self.socket)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let taken = wrap.write(bytes)?;
+        wrap.write_wire(&mut &self.socket)?;
+        Ok(taken)
+    }
+
+    /// Gives the kernel what the wrapping wants to say by itself.
+    fn flush_wrap(&mut self) -> Result<(), Over> {
+        match self.wrap.as_mut().filter(|_| self.open && self.answer.is_none()) {
+            Some(wrap) => wrap.write_wire(&mut &self.socket).map_or(Err(Over::Closed), |_| Ok(())),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Some(wrap) = self.wrap.as_mut().filter(|_| self.answer.is_none()) else {
+            return (&self.socket).read(into);
+        };
+        loop {
+            match wrap.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            if wrap.read_wire(&mut &self.socket)? == 0 {
+                return Ok(0);
+            }
+        }
+    }
+
     /// Reads what has come, up to a bound, and appends whole packets to `inbox`, each behind its length. What is there
     /// is good also where the connection is over. Whether bytes are left in the kernel that no new event will report.
     pub(crate) fn receive(&mut self, inbox: &mut Inbox) -> Result<bool, Over> {
         inbox.scratch.resize(READ_SIZE, 0);
         let mut read = 0;
         while read < READ_SIZE {
-            let count = match (&self.socket).read(&mut inbox.scratch) {
+            let count = match self.read(&mut inbox.scratch) {
                 Ok(0) => return Err(Over::Closed),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Err(Over::Foreign);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(_) => return Err(Over::Closed),
             };
@@ -207,6 +277,10 @@ impl Stream {
             }
             bytes = &bytes[end + HEAD_END.len() - before..];
             self.answer = None;
+            // Nobody speaks first inside of TLS but its client.
+            if self.wrap.is_some() && !bytes.is_empty() {
+                return Err(Over::Foreign);
+            }
         }
         if self.greeting > 0 {
             let (now, rest) = bytes.split_at(self.greeting.min(bytes.len()));
@@ -317,8 +391,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut proxy, _) = listener.accept().unwrap();
-        let asked = "[2001:db8::1]:443".parse().unwrap();
-        let mut stream = Stream::dialled(socket.into(), Instant::ZERO, Some(asked)).unwrap();
+        let request = "CONNECT [2001:db8::1]:443 HTTP/1.1\r\n\r\n".to_owned();
+        let asked = Some(request.clone());
+        let mut stream = Stream::dialled(socket.into(), Instant::ZERO, asked, None).unwrap();
         stream.finish_connecting().unwrap();
         let mut counters = Counters::default();
         stream.send(&[7; 5], 5, &mut counters).unwrap();
@@ -326,8 +401,7 @@ mod tests {
             let mut bytes = vec![0; len];
             proxy.read_exact(&mut bytes).map(|()| bytes).unwrap()
         };
-        let request = b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\n\r\n";
-        assert_eq!(read(request.len()), request);
+        assert_eq!(read(request.len()), request.as_bytes());
         assert_eq!(stream.sent, request.len(), "the rest waits");
         let answer = b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\n\0\x01\x09";
         assert_eq!(take(&mut stream, answer, 7), (vec![vec![9]], Ok(())));
@@ -339,8 +413,8 @@ mod tests {
     fn a_proxy_that_refuses_ends_the_connection() {
         for answer in [&b"HTTP/1.1 403 Forbidden\r\n\r\n"[..], &[b'x'; MAX_ANSWER + 1]] {
             let (client, _) = accepted();
-            let asked = Some("192.0.2.1:443".parse().unwrap());
-            let mut stream = Stream::dialled(client.into(), Instant::ZERO, asked).unwrap();
+            let asked = Some("CONNECT 192.0.2.1:443 HTTP/1.1\r\n\r\n".to_owned());
+            let mut stream = Stream::dialled(client.into(), Instant::ZERO, asked, None).unwrap();
             assert_eq!(take(&mut stream, answer, answer.len()), (vec![], Err(Over::Foreign)));
         }
     }

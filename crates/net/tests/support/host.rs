@@ -6,10 +6,11 @@
 
 use bytes::Bytes;
 use manypath_engine::{AssociationId, Config, Endpoint, EndpointEvent, Event, Outgoing};
-use manypath_net::{Clock, Driver, LocalBinding, Seat, UdpPort};
+use manypath_net::{Carrier, Clock, Driver, LocalBinding, Proxy, Seat, UdpPort, Wrapper};
 use manypath_wire::{Ppid, StreamId};
 use mio::{Events, Poll, Token};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) const SCTP_PORT: u16 = 7;
@@ -28,6 +29,8 @@ pub(crate) struct Host {
     pub(crate) clock: Clock,
     /// The HTTP proxy for carriers.
     pub(crate) proxy: Option<SocketAddr>,
+    /// What wraps connections that carry.
+    pub(crate) wrapper: Option<Arc<dyn Wrapper>>,
     poll: Poll,
     ready: Events,
 }
@@ -61,6 +64,7 @@ impl Host {
             received: Vec::new(),
             clock: Clock::start(),
             proxy: None,
+            wrapper: None,
             poll,
             ready: Events::with_capacity(64),
         }
@@ -80,10 +84,11 @@ impl Host {
     pub(crate) fn carry_by(&mut self, carriers: &str, usual: u16, listen: Option<u16>) {
         let tokens = |id| Token(1000 + id as usize);
         let (registry, carriers) = (self.poll.registry(), carriers.parse().unwrap());
+        let proxies = self.proxy.map(|addr| Proxy::new(addr, None)).into_iter().collect();
         self.driver
-            .carry_by(registry, tokens, carriers, vec![usual], self.proxy.into_iter().collect())
+            .carry_by(registry, tokens, vec![usual], (carriers, proxies), self.wrapper.clone())
             .unwrap();
-        listen.into_iter().for_each(|port| self.driver.listen(port).unwrap());
+        listen.into_iter().for_each(|port| self.driver.listen(Carrier::Tcp(port)).unwrap());
     }
 
     /// One turn of the loop, sleeping no longer than `longest`.

@@ -47,7 +47,7 @@ pub(crate) struct GatewayArgs {
     pub(crate) remove: bool,
     /// PORT on which to accept SCTP clients, or HOST[,HOST]:PORT of the SCTP server.
     #[arg(long, value_name = "PORT|HOST:PORT", requires = "tcp", conflicts_with_all = [
-        "socks", "lan", "profile", "mode", "step_aside", "encrypt", "via", "carriers", "identity", "fallback_timeout", "tcp_head_start",
+        "socks", "lan", "profile", "mode", "step_aside", "encrypt", "via", "carriers", "tls_name", "identity", "fallback_timeout", "tcp_head_start",
         "negative_cache", "rules", "loopback_paths",
     ])]
     pub(crate) sctp: Option<String>,
