@@ -142,6 +142,20 @@ fn where_one_port_is_open_tls_carries() {
     assert!(paths.iter().all(|(by, sent)| by == "tls:443" && *sent > FILE / 20), "{paths:?}");
 }
 
+/// Nothing else leads to the service.
+#[test]
+fn a_server_with_several_loops_is_reached_by_tls() {
+    let mut site = Site::new();
+    site.web();
+    let content = site.random_file("file", FILE);
+    let args = ["serve", "--allow", "8080", "-v", "--carriers", TLS, "--loops", "2"];
+    site.service(MANYPATH, &args, "udp", 9899);
+    block(&site, "tcp dport 443 accept; meta l4proto { tcp, udp } drop;");
+    let _client = download_by(&site, &content, &["--carriers", TLS]);
+    let log = std::fs::read_to_string(site.dir.join("log-9899")).expect("a log");
+    assert!(!log.contains("do not reach"), "{log}");
+}
+
 /// nginx at 127.0.0.1:8443, which says in TLS who its client is.
 fn web_server_in_tls(site: &mut Site) {
     let dir = site.dir.join("tls");

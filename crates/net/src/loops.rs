@@ -10,7 +10,7 @@ use mio::Waker;
 use socket2::Socket;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ const MAX_STRAYS: usize = 256;
 #[derive(Debug)]
 pub struct Loops {
     groups: Mutex<BTreeMap<Place, Group>>,
+    /// Sockets at which all loops accept connections.
+    listeners: Mutex<BTreeMap<SocketAddr, Socket>>,
     boxes: Vec<Inbox>,
     begun: Instant,
 }
@@ -67,7 +69,8 @@ impl Loops {
     #[must_use]
     pub fn seats(count: usize) -> Vec<Seat> {
         let boxes = (0..count).map(|_| Inbox::default()).collect();
-        let loops = Arc::new(Self { groups: Mutex::default(), boxes, begun: Instant::now() });
+        let (groups, listeners, begun) = (Mutex::default(), Mutex::default(), Instant::now());
+        let loops = Arc::new(Self { groups, listeners, boxes, begun });
         (0..count).map(|index| Seat { loops: loops.clone(), index }).collect()
     }
 
@@ -216,6 +219,29 @@ impl Seat {
             }
             group.is_used.contains(&true)
         });
+    }
+
+    /// The socket at which all loops accept connections to `addr`, which the first of them opens: whoever is free accepts.
+    pub(crate) fn listener(
+        &self,
+        addr: SocketAddr,
+        open: impl FnOnce(SocketAddr) -> io::Result<Socket>,
+    ) -> io::Result<Socket> {
+        let mut listeners = lock(&self.loops.listeners);
+        if let Some(listener) = listeners.get(&addr) {
+            return listener.try_clone();
+        }
+        let listener = open(addr)?;
+        listeners.insert(addr, listener.try_clone()?);
+        Ok(listener)
+    }
+
+    /// No loop accepts connections any more: the port is free for another process at once.
+    pub(crate) fn stop_listening(&self) {
+        for listener in std::mem::take(&mut *lock(&self.loops.listeners)).into_values() {
+            // It cannot fail but for a socket that does not listen any more.
+            let _ = listener.shutdown(Shutdown::Both);
+        }
     }
 
     /// Puts a stray into the box of the next loop. False if that is full.

@@ -8,13 +8,14 @@
 //! messages, for which the kernel asks no program, and to packets that the kernel has put together (GRO) behind one with
 //! another tag. All others name their loop.
 
-use crate::carriers::Carrier;
+use crate::carriers::{Carrier, Link, Over, Packed};
 use crate::error_queue::{ErrorKind, Quote};
 use crate::exchange::Exchange;
 use crate::loops::Seat;
 use crate::receive::Datagram;
 use crate::socket::Lacks;
 use manypath_engine::{Ecn, Instant, PathAddr};
+use mio::Token;
 use std::net::SocketAddr;
 
 /// Chunk types that may bear the tag of their receiver's peer, and the bit that says so.
@@ -35,8 +36,18 @@ pub(crate) struct Stray {
 
 #[derive(Debug)]
 enum What {
-    Packet { from: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
+    Packet {
+        from: SocketAddr,
+        ecn: Ecn,
+        bytes: Vec<u8>,
+    },
     Report(Report),
+    /// A connection that carries packets of an association of the loop `to`, and those that have come.
+    Stream {
+        to: usize,
+        link: Box<Link>,
+        packets: Vec<Vec<u8>>,
+    },
 }
 
 /// What the network has said of a packet of ours.
@@ -51,12 +62,17 @@ pub(crate) struct Report {
 impl Seat {
     /// Whether a packet may be for another loop.
     fn may_be_for_another(&self, packet: &[u8]) -> bool {
-        let tag = packet.get(4..8).and_then(|tag| <[u8; 4]>::try_from(tag).ok());
-        let tag = tag.map_or(0, u32::from_be_bytes) as usize;
+        let tag = tag_of(packet).unwrap_or(0);
         let reflects = matches!(packet.get(FIRST_CHUNK..FIRST_CHUNK + 2),
             Some([ABORT | SHUTDOWN_COMPLETE, flags]) if flags & TAG_REFLECTED != 0);
         tag != 0 && (reflects || tag % self.count() != self.index())
     }
+}
+
+/// The verification tag of a packet, as a number that names a loop.
+fn tag_of(packet: &[u8]) -> Option<usize> {
+    let tag = packet.get(4..8).and_then(|tag| <[u8; 4]>::try_from(tag).ok())?;
+    Some(u32::from_be_bytes(tag) as usize)
 }
 
 impl Exchange {
@@ -121,18 +137,67 @@ impl Exchange {
         let Some(seat) = &self.seat else { return };
         for stray in seat.take_strays() {
             let Stray { local, left, what } = stray;
-            let position = self.sockets.iter().position(|socket| socket.path.local == local);
-            let Some(index) = position else {
-                self.counters.hand_on_dropped += 1;
-                continue;
-            };
             self.told = self.told.max(now);
             match what {
-                What::Packet { from, ecn, bytes } => {
-                    self.take_stray_packet(index, left, (from, ecn, bytes));
+                What::Stream { to, link, packets } => {
+                    self.take_stray_stream(now, local, (to, left), link, packets);
                 }
-                What::Report(report) => self.take_stray_report(now, index, left, report),
+                What::Packet { from, ecn, bytes } => {
+                    if let Some(index) = self.socket_for_stray(local) {
+                        self.take_stray_packet(index, left, (from, ecn, bytes));
+                    }
+                }
+                What::Report(report) => {
+                    if let Some(index) = self.socket_for_stray(local) {
+                        self.take_stray_report(now, index, left, report);
+                    }
+                }
             }
+        }
+    }
+
+    fn socket_for_stray(&mut self, local: SocketAddr) -> Option<usize> {
+        let position = self.sockets.iter().position(|socket| socket.path.local == local);
+        self.counters.hand_on_dropped += u64::from(position.is_none());
+        position
+    }
+
+    /// Hands a connection to the loop that has the association of what came first: the kernel gives connections to whichever
+    /// loop is free. True if it has gone.
+    pub(crate) fn hand_stream_on(&mut self, id: Token, packets: &mut Packed) -> bool {
+        let Some(seat) = self.seat.as_ref().filter(|seat| seat.count() > 1) else { return false };
+        let tag = packets.iter_mut().next().and_then(|first| tag_of(first)).unwrap_or(0);
+        let (to, left) = (tag % seat.count(), seat.count() - 1);
+        if tag == 0 || to == seat.index() || !self.carriage.streams.may_move(id) {
+            return false;
+        }
+        let Some(link) = self.carriage.streams.forget(id) else { return false };
+        let packets = packets.iter_mut().map(|packet| packet.to_vec()).collect();
+        let local = link.ends.local;
+        let what = What::Stream { to, link: Box::new(link), packets };
+        self.hand_on(|| Stray { local, left, what })
+    }
+
+    fn take_stray_stream(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        (to, left): (usize, usize),
+        link: Box<Link>,
+        packets: Vec<Vec<u8>>,
+    ) {
+        if self.seat.as_ref().is_some_and(|seat| seat.index() != to) {
+            if left > 1 {
+                let what = What::Stream { to, link, packets };
+                self.hand_on(|| Stray { local, left: left - 1, what });
+            }
+            return;
+        }
+        let Some(id) = self.carriage.streams.adopt(now, *link) else { return };
+        let goes_on =
+            packets.into_iter().all(|mut packet| self.take_from_stream(now, id, &mut packet));
+        if !goes_on {
+            self.carriage.streams.end(now, id, Over::Foreign);
         }
     }
 

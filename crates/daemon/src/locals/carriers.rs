@@ -83,11 +83,7 @@ pub(crate) fn listen(core: &mut Core) {
     let is_stream = |one: &Carrier| matches!(one, Carrier::Tcp(_) | Carrier::Tls(_));
     core.driver.pass_to(behind(core));
     for at in core.locals.tried.iter().filter(is_stream).filter(|_| core.config.accept) {
-        let listens = match core.config.loops() {
-            1 => core.driver.listen(at),
-            _ => Err(io::Error::other("connections that carry are for servers with one loop")),
-        };
-        match listens {
+        match core.driver.listen(at) {
             Ok(()) => core.locals.carriers.push(at),
             Err(error) => report(core, at, &error),
         }

@@ -150,6 +150,9 @@ impl Exchange {
             };
             let received = self.carriage.streams.receive(now, id, &mut inbox, &locals);
             left = left.saturating_sub(inbox.packets.len());
+            if self.hand_stream_on(id, &mut inbox.packets) {
+                continue;
+            }
             let mut packets = inbox.packets.iter_mut();
             let taken = packets.all(|packet| self.take_from_stream(now, id, packet));
             match (received, taken) {
@@ -164,7 +167,7 @@ impl Exchange {
     }
 
     /// False if the connection is to end.
-    fn take_from_stream(&mut self, now: Instant, id: Token, packet: &mut [u8]) -> bool {
+    pub(crate) fn take_from_stream(&mut self, now: Instant, id: Token, packet: &mut [u8]) -> bool {
         let Some((ends, by)) = self.carriage.streams.ends(id) else { return false };
         if by.is_none() && is_init(packet) && self.carriage.streams.leaves() {
             self.carriage.strays += 1;

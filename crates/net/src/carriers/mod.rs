@@ -13,7 +13,8 @@ mod wrap;
 pub use behind::{Behind, proxy_header};
 pub(crate) use carriage::Carriage;
 pub use proxy::Proxy;
-pub(crate) use streams::StreamsConfig;
+pub(crate) use stream::{Over, Packed};
+pub(crate) use streams::{Link, StreamsConfig};
 pub(crate) use ways::Ways;
 pub use wrap::{Wrap, Wrapper};
 

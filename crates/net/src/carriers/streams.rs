@@ -14,6 +14,7 @@ use super::wrap::Wrapper;
 use super::{Carrier, Carriers};
 use crate::bind;
 use crate::counters::Counters;
+use crate::loops::Seat;
 use crate::socket_option;
 use admission::MAX_STREAMS;
 pub(super) use admission::host_of;
@@ -89,9 +90,9 @@ pub(crate) struct StreamsConfig {
 
 /// A connection and its ends.
 #[derive(Debug)]
-struct Link {
+pub(crate) struct Link {
     stream: Stream,
-    ends: PathAddr,
+    pub(crate) ends: PathAddr,
     /// What it is to paths, if it was made here.
     by: Option<Carrier>,
     /// Where it was accepted.
@@ -128,9 +129,13 @@ impl Streams {
     }
 
     /// Accepts connections at a port of all addresses of this host.
-    pub(crate) fn listen(&mut self, at: Carrier) -> io::Result<()> {
+    pub(crate) fn listen(&mut self, at: Carrier, seat: Option<&Seat>) -> io::Result<()> {
         let port = at.port();
         self.leaves = false;
+        let listener = |addr| match seat {
+            Some(seat) => seat.listener(addr, listener),
+            None => listener(addr),
+        };
         let v4 = SocketAddr::from(([0; 4], port));
         let v6 = SocketAddr::from(([0_u16; 8], port));
         let v4 = listener(v4)?;
@@ -147,6 +152,22 @@ impl Streams {
         let id = self.watch.register(socket.as_raw_fd(), Interest::READABLE)?;
         self.listeners.insert(id, (socket, at));
         Ok(())
+    }
+
+    /// A connection comes from another loop.
+    pub(crate) fn adopt(&mut self, now: Instant, link: Link) -> Option<Token> {
+        let is_full = self.all.len() >= MAX_STREAMS || self.between(&link.ends).is_some();
+        let kept = if is_full { None } else { self.keep(now, link).ok() };
+        self.counters.carrier_streams_refused += u64::from(kept.is_none());
+        // Bytes may be there that no new event reports.
+        self.unread.extend(kept);
+        kept
+    }
+
+    /// Whether a connection may still become one of another loop.
+    pub(crate) fn may_move(&self, id: Token) -> bool {
+        let link = self.all.get(&id);
+        link.is_some_and(|link| link.by.is_none() && link.stream.proven.is_none())
     }
 
     /// Accepts no more connections: another process does.
@@ -280,6 +301,12 @@ impl Streams {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                // Another loop has ended it for all.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    let ended = self.listeners.remove(&id);
+                    ended.iter().for_each(|(it, _)| self.watch.deregister(it.as_raw_fd()));
+                    return;
+                }
                 // No descriptor or no memory.
                 Err(_) => {
                     self.counters.carrier_accepts_failed += 1;
@@ -377,7 +404,8 @@ impl Streams {
         self.over.push(Ended { ends, by, failed });
     }
 
-    fn forget(&mut self, id: Token) -> Option<Link> {
+    /// The connection is not one of those here any more.
+    pub(crate) fn forget(&mut self, id: Token) -> Option<Link> {
         let link = self.all.remove(&id)?;
         self.by_ends.remove(&(link.ends, link.by));
         self.unread.remove(&id);

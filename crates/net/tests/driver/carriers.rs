@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// A TCP port that nobody has.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -88,13 +88,13 @@ fn tcp_carries_in_both_directions() {
 }
 
 /// What comes in between two ends of TCP connections, until it is dropped.
-struct Between {
-    port: u16,
+pub(crate) struct Between {
+    pub(crate) port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Between {
-    fn new(ip: &str, to: SocketAddr) -> Self {
+    pub(crate) fn new(ip: &str, to: SocketAddr) -> Self {
         let listener = TcpListener::bind(format!("{ip}:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
         let streams = Arc::<Mutex<Vec<TcpStream>>>::default();
@@ -112,7 +112,7 @@ impl Between {
         Self { port, streams }
     }
 
-    fn cut(&self) {
+    pub(crate) fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }

@@ -1,5 +1,6 @@
 //! Several loops at the same addresses.
 
+use super::carriers::{Between, free_port};
 use crate::support::host::{Host, LIMIT, SCTP_PORT, config, loopback, text};
 use manypath_engine::{AssociationId, Config, Event, Redundancy};
 use manypath_net::{Loops, UdpPort};
@@ -102,6 +103,34 @@ fn an_abort_with_the_peers_tag_reaches_its_loop() {
         "the tags of six peers name both loops: {handed_on:?}"
     );
     assert_eq!(server.each_ref().map(|one| one.driver.counters().hand_on_dropped), [0, 0]);
+}
+
+/// Connections that carry come to whichever loop is free, and go to the one that has their association.
+#[test]
+fn a_connection_that_carries_goes_to_the_loop_of_its_association() {
+    let mut server = server(75, 9745);
+    let (tcp, silent) = (free_port(), UdpSocket::bind("127.75.1.1:0").unwrap());
+    server.iter_mut().for_each(|one| one.carry_by("off", 9, Some(tcp)));
+    let usual = silent.local_addr().unwrap();
+    let between = Between::new("127.75.1.1", (usual.ip(), tcp).into());
+    let mut client = Host::new(9, config(1, false), &loopback(&["127.75.1.2"]));
+    client.carry_by(&format!("tcp:{}", between.port), usual.port(), None);
+    let id = client.connect(usual, SCTP_PORT);
+    drive(&mut client, &mut server, |client, _| client.is_connected());
+    let at = server.iter().position(|one| one.is_connected()).unwrap();
+    between.cut();
+    let accepted = |one: &Host| one.driver.counters().carrier_streams_accepted;
+    let before = accepted(&server[1 - at]);
+    assert!(client.send(id, text(1000)));
+    let end = Instant::now() + LIMIT;
+    while accepted(&server[1 - at]) == before {
+        assert!(Instant::now() < end, "{:?}", client.driver.counters());
+        client.turn(Duration::from_micros(200));
+        server[1 - at].turn(Duration::from_micros(200));
+    }
+    drive(&mut client, &mut server, |_, server| server[at].bytes_received() == 1000);
+    let handed_on = server[1 - at].driver.counters().handed_on;
+    assert!(handed_on > 0, "{:?}", server[1 - at].driver.counters());
 }
 
 #[test]
