@@ -266,7 +266,7 @@ pub(crate) fn parse_via(words: &[String]) -> Result<Option<Via>, Failure> {
 /// peer used, never at loopback.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp\n  manypath serve --relay --authorized /etc/manypath/authorized_peers"
+    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp\n  manypath serve --relay --authorized /etc/manypath/authorized_peers\n  manypath serve --allow 22 --register relay.example"
 )]
 pub(crate) struct ServeArgs {
     /// Let peers reach these ports, separated by commas, in addition to those that local rules
@@ -313,6 +313,11 @@ pub(crate) struct ServeArgs {
     /// Private key of that certificate, as PEM.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// Register at this relay (HOST or HOST:PORT), so that its peers reach this host although a NAT or a firewall lets nobody
+    /// in: `manypath run --via RELAY`, and the address that `manypath key` shows here. Give it again for relays that
+    /// are used when the one before does not answer.
+    #[arg(long, value_name = "RELAY")]
+    pub(crate) register: Vec<String>,
     /// The service manager's main process is another one.
     #[arg(long, hide = true)]
     pub(crate) anchored: bool,

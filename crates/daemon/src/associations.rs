@@ -47,6 +47,7 @@ impl Stack {
             }
             Event::Readable => {
                 if self.base.read_messages(id) {
+                    self.datagrams.on_protected(&mut self.base, id);
                     self.base.adopt_peer_addresses(&mut self.attempts.peers, id);
                 }
             }
@@ -96,6 +97,13 @@ impl Stack {
             self.base.core.abort(id, b"no flows here");
             return;
         }
+        if !up.initiated
+            && self.base.core.key_of_peer(id).is_some()
+            && !self.base.core.is_protecting(id)
+        {
+            self.base.core.count("associations_by_key_unencrypted");
+            return self.base.core.abort(id, b"not encrypted as it must be");
+        }
         if !up.initiated {
             let memory = self.base.memory().clone();
             let association =
@@ -125,6 +133,7 @@ impl Stack {
             PathState::Inactive => self.base.disown_failed_addresses(id),
             PathState::Unconfirmed | PathState::PotentiallyFailed => {}
         }
+        self.datagrams.tell_seen_again(&mut self.base, id);
         self.attempts.move_on(&mut self.base, id);
         self.services.answer_waiting_of(&mut self.base, &mut self.relays, id);
         self.watch.tell_watchers(&mut self.base);

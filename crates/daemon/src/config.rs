@@ -306,6 +306,8 @@ pub struct StackConfig {
     pub relay: Option<RelayConfig>,
     /// By which relays connections go, unless a rule says otherwise.
     pub via: Option<Via>,
+    /// At which relays this host is registered, so that others reach it there by its key.
+    pub register: Option<Via>,
     /// Where the keys of this host and of its peers are kept; nowhere when absent.
     pub keys: Option<KeyFiles>,
     /// Where what is known about peers is kept; nowhere when absent.
@@ -357,6 +359,7 @@ impl Default for StackConfig {
             encrypt: Encrypt::Opportunistic,
             relay: None,
             via: None,
+            register: None,
             keys: None,
             peer_memory: None,
             budgets: None,
@@ -434,7 +437,10 @@ impl StackConfig {
     pub(crate) fn may_resolve_names(&self) -> bool {
         let process = &self.process;
         let runs = process.exit_when_drained || process.programs.is_some();
-        !process.listeners_only && runs || self.relay.is_some() || self.via.is_some()
+        !process.listeners_only && runs
+            || self.relay.is_some()
+            || self.via.is_some()
+            || self.register.is_some()
     }
 
     /// The configuration of another loop than the first: what there is once in a process is the first one's.

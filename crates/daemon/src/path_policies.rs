@@ -28,6 +28,8 @@ pub(crate) struct PathPolicies {
     minute: u16,
     /// When to look at the clock again; a timer that comes sooner has been overtaken.
     next_look: Instant,
+    /// The address that stands for the key of this host, once associations use it.
+    pub(crate) own_key: Option<IpAddr>,
     /// Associations that may use some uplinks alone.
     limited: BTreeMap<AssociationId, PathLimits>,
 }
@@ -68,7 +70,7 @@ impl PathPolicies {
             let local = everywhere.then(|| rule(None));
             local.into_iter().chain(fitting.map(move |(addr, _)| rule(Some(*addr))))
         });
-        used_up.chain(rules).collect()
+        self.own_key.map(behind_relay).into_iter().chain(used_up).chain(rules).collect()
     }
 
     /// The association may use some uplinks alone.
@@ -117,7 +119,7 @@ impl PathPolicies {
         // Of an address that comes nothing is known yet.
         let unknown = limited_policy(PathPolicy::default(), false, limits);
         all.push(PathRule { local: None, remote: None, policy: unknown });
-        all
+        self.own_key.map(behind_relay).into_iter().chain(all).collect()
     }
 
     /// Whether a line holds that did not, or the other way round, since the engine was told.
@@ -134,6 +136,12 @@ fn policy(wish: &PathWish) -> PathPolicy {
         Role::Disabled => PathRole::Disabled,
     };
     PathPolicy { role, cost: wish.cost, metered: wish.metered, primary: wish.primary }
+}
+
+/// A path through a relay is there for when no other one works.
+fn behind_relay(own_key: IpAddr) -> PathRule {
+    let policy = PathPolicy { role: PathRole::Backup, ..PathPolicy::default() };
+    PathRule { local: Some(own_key), remote: None, policy }
 }
 
 /// What is wanted of a path in an association with these limits. An uplink that a rule names is not kept for when others

@@ -12,6 +12,7 @@
 use crate::base::Base;
 use crate::config::{Encapsulation, FIRST_FREE_PORT, StackConfig};
 use crate::core::Core;
+use crate::datagrams::rendezvous;
 use crate::locals::{Local, Locals};
 use crate::log;
 use crate::parameters::Manner;
@@ -21,6 +22,7 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, LocalAddress};
 use manypath_net::{Driver, LocalBinding, UdpHolder, UdpPort};
 use manypath_rules::{Encrypt, Options};
+use manypath_trust::is_key_address;
 use mio::{Registry, Token};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -65,6 +67,8 @@ impl Core {
     pub(crate) fn acceptor_for(&self, destination: SocketAddr, options: &Options) -> Acceptor {
         let native = self.config.encapsulation == Encapsulation::Native;
         let trusted = options.unproven.unwrap_or(self.config.carrying.unproven);
+        // The key proves more than the port.
+        let trusted = trusted || is_key_address(destination.ip());
         match destination.port() < FIRST_FREE_PORT && !native && !trusted {
             true => Acceptor::Privileged,
             false => Acceptor::Anyone,
@@ -77,6 +81,9 @@ impl Core {
         peer: IpAddr,
         acceptor: Acceptor,
     ) -> Result<SocketAddr, FallbackReason> {
+        if is_key_address(peer) {
+            return Ok(SocketAddr::new(peer, rendezvous::PORT));
+        }
         let (usual, privileged) = (self.config.peer_port(), self.config.privileged_port);
         let port = match acceptor {
             Acceptor::Anyone => usual,

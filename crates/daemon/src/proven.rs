@@ -8,11 +8,18 @@ use crate::core::Core;
 use manypath_engine::{AssociationId, PathState, PathStatus};
 use manypath_keys::PublicKey;
 use manypath_rules::{Client, Query};
+use manypath_trust::is_key_address;
 use std::net::{IpAddr, SocketAddr};
 
 impl Core {
     pub(crate) fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {
         self.status_of(id).map(|status| status.paths).unwrap_or_default()
+    }
+
+    /// The address that stands for the key of the peer, if the association began by that.
+    pub(crate) fn key_of_peer(&self, id: AssociationId) -> Option<IpAddr> {
+        self.scopes.own_key()?;
+        self.paths_of(id).iter().map(remote).find(|addr| is_key_address(*addr))
     }
 
     /// The peer's address on the primary path.
@@ -22,16 +29,32 @@ impl Core {
 
     /// Our addresses that the association uses, confirmed or not, that of the primary path first.
     pub(crate) fn local_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
-        locals_of(self.paths_of(id), |_| true)
+        self.hosts_own(locals_of(self.paths_of(id), |_| true))
     }
 
     /// Our addresses that a peer may name for a service. One at which it has never reached us may be that of a VPN, of
     /// containers or of a LAN to which the peer has no way: it is left out unless a rule names it.
     pub(crate) fn reachable_locals(&self, id: AssociationId, query: Query<'_>) -> Vec<IpAddr> {
         let (named, service) = (self.rules.names_address(query), query.address);
-        locals_of(self.paths_of(id), |path| {
+        self.hosts_own(locals_of(self.paths_of(id), |path| {
             path.state != PathState::Unconfirmed || named && local(path) == service.ip()
-        })
+        }))
+    }
+
+    /// Whoever reaches this host by its key may name any address of its uplinks.
+    fn hosts_own(&self, mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+        let Some(key) = self.scopes.own_key().filter(|key| addresses.contains(key)) else {
+            return addresses;
+        };
+        addresses.retain(|addr| *addr != key);
+        let own = self.locals.open.iter().map(|local| local.address.addr.ip().to_canonical());
+        let own = own.filter(|own| !self.scopes.is_isolated(*own));
+        for own in own {
+            if !addresses.contains(&own) {
+                addresses.push(own);
+            }
+        }
+        addresses
     }
 
     /// The client of a service, by an address of the service's family where the peer is now: the one that `source`
@@ -43,7 +66,10 @@ impl Core {
         service: SocketAddr,
         source: SocketAddr,
     ) -> Option<SocketAddr> {
-        self.client_among(id, service, source, |path| remote(path).is_ipv4() == service.is_ipv4())
+        self.client_among(id, service, source, |path| {
+            let addr = remote(path);
+            addr.is_ipv4() == service.is_ipv4() || is_key_address(addr)
+        })
     }
 
     /// The same for a service that the peer has not chosen, whatever family that is of.

@@ -13,9 +13,13 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{Config, Scope, is_private};
 use manypath_net::{ApartInterface, Interface, interfaces_apart};
 use manypath_rules::paths::{PathEntry, Role};
+use manypath_trust::is_key_address;
 use std::io;
 use std::net::IpAddr;
 use tracing::warn;
+
+/// The realm of the addresses that stand for keys. Networks apart are counted from 0.
+const KEY_REALM: u32 = u32::MAX;
 
 /// For which peers a local address is there, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +60,8 @@ impl LocalScope {
 pub struct LocalScopes {
     all: Vec<LocalScope>,
     apart: Vec<ApartInterface>,
+    /// The address that stands for the key of this host, once associations use it.
+    own_key: Option<IpAddr>,
     /// Names of networks apart that have been seen: their places are their realms.
     networks: Vec<String>,
     /// It was said that the kernel does not tell the kinds of interfaces.
@@ -117,6 +123,16 @@ impl LocalScopes {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
+    /// The address that stands for the key of this host, once associations use it.
+    pub(crate) const fn own_key(&self) -> Option<IpAddr> {
+        self.own_key
+    }
+
+    /// Whether associations of any realm but its own leave `addr` alone.
+    pub(crate) fn is_isolated(&self, addr: IpAddr) -> bool {
+        self.of(addr).is_some_and(LocalScope::is_isolated)
+    }
+
     fn of(&self, addr: IpAddr) -> Option<&LocalScope> {
         self.all.iter().find(|local| local.addr == addr)
     }
@@ -124,6 +140,9 @@ impl LocalScopes {
     /// The network apart into which the kernel routes packets to `remote`, for a program that has bound the address
     /// `source` if there is one; none if it routes them elsewhere.
     pub fn realm_towards(&mut self, remote: IpAddr, source: Option<IpAddr>) -> Option<u32> {
+        if is_key_address(remote) {
+            return Some(KEY_REALM);
+        }
         if self.apart.is_empty() {
             return None;
         }
@@ -143,7 +162,8 @@ impl LocalScopes {
 
     /// The addresses that associations of a realm use.
     pub fn addresses_in(&self, wanted: Option<u32>) -> Vec<IpAddr> {
-        self.all.iter().filter(|local| realm(local) == wanted).map(|local| local.addr).collect()
+        let all = self.all.iter().filter(|local| realm(local) == wanted).map(|local| local.addr);
+        all.chain(self.own_key.filter(|_| wanted == Some(KEY_REALM))).collect()
     }
 }
 
@@ -186,8 +206,7 @@ impl Core {
         if self.scopes.all == before {
             return;
         }
-        let scopes = self.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
-        self.driver.endpoint_mut().set_local_scopes(scopes);
+        self.tell_scopes();
         let old = |addr| before.iter().find(|local| local.addr == addr);
         for local in &self.scopes.all {
             if old(local.addr).is_some_and(|it| it.scope == local.scope) {
@@ -202,6 +221,19 @@ impl Core {
                 self.driver.endpoint_mut().announce_local_address(self.now, open.address);
             }
         }
+    }
+
+    fn tell_scopes(&mut self) {
+        let scopes = self.scopes.all.iter().map(|local| (local.addr, local.scope));
+        let own_key = self.scopes.own_key.map(|addr| (addr, Scope::Isolated(KEY_REALM)));
+        let scopes = scopes.chain(own_key).collect();
+        self.driver.endpoint_mut().set_local_scopes(scopes);
+    }
+
+    /// From now on associations with the hosts of keys use `addr`, which stands for this one.
+    pub(crate) fn use_own_key(&mut self, addr: IpAddr) {
+        self.scopes.own_key = Some(addr);
+        self.tell_scopes();
     }
 
     /// The same where the addresses have to be read first.

@@ -225,6 +225,7 @@ impl Stack {
         self.base.core.follow_hours();
         self.attempts.peers.notice_networks(&self.base.core);
         self.uplinks.watch_network(&mut self.base);
+        self.datagrams.begin_registering(&mut self.base);
         if self.base.core.config.accept {
             self.services.name_door(&mut self.base);
         }
@@ -313,7 +314,8 @@ impl Stack {
         for round in 0..ROUNDS_PER_TURN {
             let news = self.drain_endpoint() | self.serve_doors();
             self.drop_broken();
-            if round > 0 && !news && self.base.is_settled() && !self.relays.has_work() {
+            let idle = self.base.is_settled() && !self.base.core.driver.has_parcels();
+            if round > 0 && !news && idle && !self.relays.has_work() {
                 self.unsettled = false;
                 break;
             }
@@ -321,6 +323,7 @@ impl Stack {
             self.relays.service(&mut self.base, &mut self.services, &mut self.scratch);
             self.datagrams.service(&mut self.base, &mut self.scratch);
             self.drain_flow_events();
+            self.datagrams.carry_parcels(&mut self.base, &self.attempts);
             self.base.pump_messages();
             self.base.core.driver.flush(self.base.core.now);
         }

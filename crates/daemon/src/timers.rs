@@ -76,6 +76,10 @@ pub(crate) enum Timer {
     Budgets,
     /// Quotas of peers are looked at.
     Quotas,
+    /// This host may have to register at a relay.
+    Register,
+    /// The ends of a flow through a relay ask for each other at the addresses that it has told them.
+    Punch(DatagramId),
     /// Names of relays are looked up again.
     RelayNames,
     /// Those who watch paths are to be told.
@@ -151,6 +155,8 @@ impl Stack {
             Timer::Budgets => base.core.on_budgets_timer(),
             Timer::Quotas => crate::budgets::on_quotas_timer(&mut base.core),
             Timer::RelayNames => self.attempts.on_relay_names_timer(&mut base.core),
+            Timer::Register => self.datagrams.register(base, &self.attempts),
+            Timer::Punch(id) => self.datagrams.punch(base, id),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),

@@ -115,6 +115,24 @@ impl Flows {
         }
     }
 
+    /// See [`FlowMux::register`]. Nothing is relayed in the direct form.
+    pub fn register(&mut self) -> bool {
+        match self {
+            Self::Mux(mux) => mux.register(),
+            Self::Direct(_) => false,
+        }
+    }
+
+    /// See [`FlowMux::is_registered`].
+    pub const fn is_registered(&self) -> bool {
+        matches!(self, Self::Mux(mux) if mux.is_registered())
+    }
+
+    /// See [`FlowMux::peer_registers`].
+    pub const fn peer_registers(&self) -> bool {
+        matches!(self, Self::Mux(mux) if mux.peer_registers())
+    }
+
     /// See [`FlowMux::ask_whether_peer_relays`].
     pub fn ask_whether_peer_relays(&mut self) {
         match self {

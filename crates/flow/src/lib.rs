@@ -50,7 +50,7 @@ pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
 pub use feed::{Fed, feed, unsent_limit};
 pub use form::Flows;
-pub use message::{Beyond, Destination, HostName, Passed, RelayAnswer};
+pub use message::{Beyond, Destination, HostName, Passed, RelayAnswer, SeenAt};
 pub use mux::{FlowMux, Share};
 pub use status::{FlowCounters, FlowState, FlowStatus};
 pub use table::FlowId;

@@ -8,6 +8,7 @@ use crate::error_queue::ErrorKind;
 use crate::flood::{self, Flood};
 use crate::loops::Seat;
 use crate::moderation::Moderation;
+use crate::parcels::Parcels;
 use crate::receive::Datagram;
 use crate::send::{MAX_DATAGRAM, Packets};
 use crate::siblings::Report;
@@ -50,6 +51,7 @@ pub(crate) struct Exchange {
     /// Which of several loops this is.
     pub(crate) seat: Option<Seat>,
     pub(crate) carriage: Carriage,
+    pub(crate) parcels: Parcels,
 }
 
 impl Exchange {
@@ -67,6 +69,7 @@ impl Exchange {
             moderation: Moderation::default(),
             seat: None,
             carriage: Carriage::default(),
+            parcels: Parcels::default(),
         }
     }
 
@@ -194,6 +197,9 @@ impl Exchange {
     fn transmit(&mut self, now: Instant, transmit: &Transmit) {
         let PathAddr { local, remote } = transmit.path;
         let Transmit { segment_size, may_fragment, ecn, .. } = *transmit;
+        if self.parcels.take(transmit.path, self.batch.bytes(), segment_size) {
+            return;
+        }
         if self.transmit_by_stream(now, transmit.path, segment_size) {
             return;
         }

@@ -5,13 +5,22 @@ use bip39::{Language, Mnemonic};
 use manypath_keys::{PublicKey, SSH_PREFIX};
 use ring::digest::{Context, SHA256};
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Bytes that the words stand for: 128 bits, with a checksum of 4 bits in the last word.
 const WORDS_LEN: usize = 16;
+/// What addresses of keys begin with: those of hash identifiers (RFC 7343 section 2), with an algorithm that is ours.
+const ADDRESS_PREFIX: [u8; 4] = [0x20, 0x01, 0x00, 0x2f];
 
 /// SHA-256 of a public key in the encoding of SSH. It prints as `ssh-keygen -l` prints that of the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fingerprint([u8; 32]);
+
+/// Whether `addr` stands for a host by its key: see [`Fingerprint::address`].
+#[must_use]
+pub fn is_key_address(addr: IpAddr) -> bool {
+    matches!(addr, IpAddr::V6(v6) if v6.octets().starts_with(&ADDRESS_PREFIX))
+}
 
 /// A text that is no fingerprint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +31,16 @@ impl Fingerprint {
     pub fn mark(&self) -> [u8; 8] {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         [a, b, c, d, e, f, g, h]
+    }
+
+    /// The IPv6 address that stands for the host with the key, wherever that is. It is no address of any network (RFC 7343
+    /// section 1): 32 fixed bits, and the first 96 of the fingerprint.
+    #[must_use]
+    pub fn address(&self) -> Ipv6Addr {
+        let mut octets = [0; 16];
+        octets[..4].copy_from_slice(&ADDRESS_PREFIX);
+        octets[4..].copy_from_slice(&self.0[..12]);
+        octets.into()
     }
 
     /// That of a key.

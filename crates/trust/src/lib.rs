@@ -26,7 +26,7 @@ mod store;
 
 pub use authorized_peers::AuthorizedPeers;
 pub use error::TrustError;
-pub use fingerprint::{BadFingerprint, Fingerprint};
+pub use fingerprint::{BadFingerprint, Fingerprint, is_key_address};
 pub use identity::{IdentitySource, load_identity, load_or_create_identity};
 pub use known_peers::{KnownPeers, KnownPeersFile};
 pub use line::{Fault, parse_key};

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use manypath_control::anchor::anchor;
 use manypath_control::{manager, runtime};
 use manypath_daemon::{Allow, Certificate, Encapsulation, Level, RelayConfig, Server, StackConfig};
-use manypath_rules::{Chain, Encrypt, Policy};
+use manypath_rules::{Chain, Encrypt, Policy, Via};
 use std::process::Command;
 
 /// Serves until interrupted.
@@ -73,6 +73,7 @@ fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
     }
     relay(args, &mut config)?;
     tls(args, &mut config)?;
+    register(args, &mut config)?;
     config.rules.iter().for_each(|rules| super::config::note_outdated(rules.sources()));
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;
@@ -131,6 +132,25 @@ fn relay(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
     }
     let (to, connections) = (args.relay_to.clone(), args.relay_connections);
     config.relay = Some(RelayConfig { to, connections });
+    Ok(())
+}
+
+/// At which relays this host is registered: only where it has a key to be known by.
+fn register(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
+    let said = (!args.register.is_empty()).then(|| args.register.join(",").parse::<Via>());
+    config.register = said.transpose().map_err(|e| Failure::usage(format!("--register: {e}")))?;
+    let Some(via) = config.register else { return Ok(()) };
+    if via.is_off() {
+        return Err(Failure::usage("--register needs the address or the name of a relay"));
+    }
+    if args.loops > 1 {
+        return Err(Failure::usage("--register is for servers with one engine loop: --loops 1"));
+    }
+    if config.encrypt == Encrypt::Off || config.encapsulation != Encapsulation::Udp {
+        let text =
+            "--register needs encryption and UDP: hosts behind a relay are known by their keys";
+        return Err(Failure::usage(text).hint("--encrypt opportunistic"));
+    }
     Ok(())
 }
 

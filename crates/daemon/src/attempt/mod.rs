@@ -31,7 +31,7 @@ pub(crate) use open::{errno_of, fallback_patience, must_fail, patience_with_rela
 use race::Grace;
 pub(crate) use via::Lookup;
 use via::{ByRelay, RelayHosts};
-pub(crate) use via::{RelayAt, usable_relays};
+pub(crate) use via::{RelayAt, relays_at, usable_relays};
 
 use crate::peers::Peers;
 use crate::socket::Socket;

@@ -6,6 +6,7 @@ use crate::association::{Association, FlowUse};
 use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::core::Core;
+use crate::datagrams::rendezvous;
 use crate::log;
 use crate::parameters;
 use crate::path_policies::hold_to_uplinks;
@@ -15,6 +16,7 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::FlowId;
 use manypath_rules::{Encrypt, Form, Options, Policy};
+use manypath_trust::is_key_address;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::{debug, info, warn};
 
@@ -33,19 +35,24 @@ impl Attempts {
     pub(crate) fn on_open(&mut self, base: &mut Base, client: Client, open: Open) {
         let (policy, mut options) = base.core.rules.connect(open.destination);
         options.encrypt = Some(base.core.encrypt_demanded(client, &options));
+        let by_key = is_key_address(open.destination.ip());
+        if by_key {
+            options = rendezvous::options(options);
+        }
         let source = open.source.map(|source| source.ip());
         hold_to_uplinks(&base.core, &mut options, open.destination.ip(), source);
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
-            (Policy::Enable, Some(relays)) => {
+            (Policy::Enable, Some(relays)) if !by_key => {
                 self.begin_by_relay(base, client, open, options, ByRelay::new(relays, None))
             }
-            (Policy::Enable, None) => self.begin(base, client, open, options),
+            (Policy::Enable, _) => self.begin(base, client, open, options),
             (Policy::Disable, _) => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(()) => {}
-            Err(reason) if must_fail(&options, reason) => {
+            // Nobody but the host with the key is at its address, so there is no plain TCP to it.
+            Err(reason) if by_key || must_fail(&options, reason) => {
                 refuse_open(&mut base.core, client, open.destination, reason);
             }
             Err(reason) if open.waiting => self.relay_plainly(base, client, open, options, reason),
@@ -222,6 +229,8 @@ impl Attempts {
         let in_doubt = is_doubted(association) || beside.is_some_and(is_doubted);
         let patience = if in_doubt && !self.is_by_relay(id) {
             base.core.patience_with(association)
+        } else if attempt.is_some_and(|one| is_key_address(one.open.destination.ip())) {
+            rendezvous::PATIENCE
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
@@ -331,7 +340,8 @@ impl Core {
     /// Whether a connection can be carried to its destination.
     pub(crate) fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
         self.check_ends(open)?;
-        match self.locals.has_family_of(open.destination.ip()) {
+        let destination = open.destination.ip();
+        match is_key_address(destination) || self.locals.has_family_of(destination) {
             true => Ok(()),
             false => Err(FallbackReason::NoLocalAddress),
         }

@@ -291,7 +291,8 @@ impl Attempts {
 
     /// Finds the addresses of relays that have names, and again after a while.
     pub(crate) fn find_relays(&mut self, core: &mut Core, how: Lookup) {
-        let all = core.rules.relays().into_iter().chain(core.config.via);
+        let own = [core.config.via, core.config.register];
+        let all = core.rules.relays().into_iter().chain(own.into_iter().flatten());
         let hosts = all.flat_map(Via::relays).map(|relay| relay.host);
         let names: BTreeSet<_> = hosts.filter(|host| host.parse::<IpAddr>().is_err()).collect();
         for name in &names {
@@ -353,6 +354,12 @@ impl Core {
             false => self.encrypt_for(options),
         }
     }
+}
+
+/// The relays at `via` with an address.
+pub(crate) fn relays_at(attempts: &Attempts, core: &Core, via: Via) -> Vec<RelayAt> {
+    let relays = via.relays().flat_map(|host| attempts.relays.at(core, host));
+    relays.filter(|relay| !core.locals.is_own(relay.addr)).collect()
 }
 
 /// The relays by which datagrams may go that can be asked now, or why there is none of them; `None` if they use no relay.

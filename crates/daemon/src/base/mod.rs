@@ -12,6 +12,7 @@ pub(crate) use streams::{MAX_FLOWS, MAX_STREAMS, Streams};
 use crate::association::{Association, Setup};
 use crate::core::Core;
 use crate::datagrams::pump_datagrams;
+use crate::datagrams::rendezvous;
 use crate::keys::Keys;
 use crate::log;
 use crate::parameters::{self, Manner, STREAMS};
@@ -23,6 +24,7 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, ConnectError, SendError};
 use manypath_flow::{Fed, feed, unsent_limit};
 use manypath_rules::Encrypt;
+use manypath_trust::is_key_address;
 use manypath_window::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -156,6 +158,9 @@ impl Base {
         encrypt: Encrypt,
     ) -> Result<AssociationId, FallbackReason> {
         let encrypt = protection::feasible(self, encrypt)?;
+        if is_key_address(destination.ip()) {
+            rendezvous::begin(self)?;
+        }
         let realm = self.core.scopes.realm_towards(destination.ip(), source);
         let key = PeerKey { addr: destination.ip(), manner, acceptor, encrypt, realm };
         if let Some(id) = self.association_with(&key) {
@@ -346,6 +351,9 @@ impl Base {
         if !rested || !association.is_unused() || association.setup != Setup::Established {
             return;
         }
+        if association.mux.is_registered() || association.mux.peer_registers() {
+            return self.watch_idle(id);
+        }
         association.setup = Setup::Ending;
         if !association.is_ours() {
             self.core.count("idle_peer_associations_ended");
@@ -360,7 +368,9 @@ fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, Fal
     let PeerKey { addr, manner, acceptor, encrypt, realm } = key;
     let Manner { profile, limits, announce } = manner;
     let remote = base.core.udp_address(addr, acceptor)?;
-    base.core.check_route(remote.ip())?;
+    if !is_key_address(remote.ip()) {
+        base.core.check_route(remote.ip())?;
+    }
     let (now, port) = (base.core.now, manypath_flow::SCTP_PORT);
     let (config, own) = (&base.core.config, (profile, encrypt, announce));
     let usual = (config.profile, base.core.encrypt_of_peers(), config.carrying.announce);

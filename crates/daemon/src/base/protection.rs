@@ -13,6 +13,7 @@ use manypath_keys::PublicKey;
 use manypath_rules::Encrypt;
 use manypath_trust::Fingerprint;
 use std::io;
+use std::net::IpAddr;
 use tracing::{info, warn};
 
 /// The association was aborted: whatever else has come on it counts for nothing.
@@ -27,7 +28,8 @@ pub(crate) fn load_keys(base: &mut Base) -> io::Result<()> {
         return Ok(());
     }
     let (keys, core) = (&mut base.keys, &mut base.core);
-    let relayed = core.config.via.is_some() || !core.rules.relays().is_empty();
+    let relayed =
+        core.config.via.or(core.config.register).is_some() || !core.rules.relays().is_empty();
     let of_peers = core.encrypt_of_peers();
     let is_wanted = relayed || of_peers.max(core.rules.encrypt()) != Encrypt::Off;
     if is_wanted && (keys.trust_mut().is_none() || keys.is_unkept()) {
@@ -215,6 +217,11 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
         "association {} with {peer}: {how} by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     reveal_addresses(base, id);
     tell_whether_relayed(base, id);
+    if let Some(addr) = base.core.key_of_peer(id)
+        && addr != IpAddr::from(Fingerprint::of(&key).address())
+    {
+        reject(base, id, &Rejection::OtherKey { addr, presented: key });
+    }
 }
 
 /// Announces the addresses that the setting `announce` keeps from peers, if the key of this one was known before.

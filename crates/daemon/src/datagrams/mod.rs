@@ -8,7 +8,7 @@
 //! flows. `line`: what a redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `onward`: datagrams by a relay, and those
 //! that this host relays. `end`: idle flows, sockets that are
 //! gone, lost associations. `kernel_table`: which sockets there are. `agree`: what needs the peer's
-//! consent. A flow ends when it is idle, and begins anew with the next datagram of its program.
+//! consent. `rendezvous`: packets of associations with hosts that a relay alone can reach. A flow ends when it is idle, and begins anew with the next datagram of its program.
 
 mod agree;
 mod end;
@@ -17,6 +17,7 @@ mod line;
 mod onward;
 mod open;
 mod relay;
+pub(crate) mod rendezvous;
 mod serve;
 mod status;
 
@@ -35,6 +36,7 @@ use manypath_flow::DatagramFlow;
 use manypath_keys::PublicKey;
 use manypath_rules::Options;
 use relay::Relay;
+use rendezvous::Rendezvous;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -91,6 +93,7 @@ pub(crate) struct Datagrams {
     ended_onward: Vec<(PublicKey, onward::Moved)>,
     /// Relays that were of no use, and why.
     failed_relays: Vec<(RelayAt, FallbackReason)>,
+    rendezvous: Rendezvous,
 }
 
 impl Datagrams {
@@ -108,6 +111,7 @@ impl Datagrams {
             watching,
             ended_onward,
             failed_relays,
+            rendezvous: Rendezvous::default(),
         }
     }
 

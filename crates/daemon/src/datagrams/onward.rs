@@ -14,6 +14,7 @@ use manypath_engine::AssociationId;
 use manypath_flow::{DatagramFlow, Refusal, RelayAnswer};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Options, Policy};
+use manypath_trust::is_key_address;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,6 +34,9 @@ impl Datagrams {
         flow: DatagramFlow,
         destination: SocketAddr,
     ) {
+        if is_key_address(destination.ip()) {
+            return self.join(base, services, (id, flow), destination);
+        }
         // They are led on by no other relay, so that they do not come back.
         let peer = match services.admit_onward(base, id, Some(())) {
             Ok((peer, ())) => peer,
@@ -93,7 +97,7 @@ impl Datagrams {
             Side::Beyond(peer) => Some((peer, relay.moved)),
             Side::Program { .. } | Side::Service => None,
         };
-        self.relays.values().filter_map(beyond)
+        self.relays.values().filter_map(beyond).chain(self.rendezvous.moved())
     }
 
     /// Relays that were of no use since the last call, and why.

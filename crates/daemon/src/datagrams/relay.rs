@@ -248,18 +248,27 @@ impl Datagrams {
                 self.on_incoming_beyond(base, services, id, flow, destination);
             }
             DatagramEvent::Accepted(flow) => {
-                if let Some(user) = datagram_user(base, id, flow) {
+                if let Some(user) = datagram_user(base, id, flow)
+                    && !self.on_far_accepted(base, user)
+                {
                     self.promise(base, user, Some(flow));
                 }
             }
             DatagramEvent::Received(flow, payload) => {
-                if let Some(user) = datagram_user(base, id, flow) {
+                if let Some(user) = datagram_user(base, id, flow)
+                    && !self.on_parcel(base, user, &payload)
+                {
                     self.deliver(base, user, &payload);
                 }
             }
             DatagramEvent::Unreachable(flow, _) => {
                 if let Some(user) = datagram_user(base, id, flow) {
                     self.tell_unreachable(base, user);
+                }
+            }
+            DatagramEvent::SeenAt(flow, seen) => {
+                if let Some(user) = datagram_user(base, id, flow) {
+                    self.on_seen(base, user, seen);
                 }
             }
             DatagramEvent::Closed(flow, why) => self.on_closed(base, id, flow, why),
@@ -276,6 +285,9 @@ impl Datagrams {
         let Some(user) = super::end::forget_datagrams(base, id, flow) else {
             return;
         };
+        if self.on_way_closed(base, user, why) {
+            return;
+        }
         let relay = self.relays.get_mut(&user);
         match relay {
             Some(Relay { side: Side::Service | Side::Beyond(_), .. }) => {

@@ -31,6 +31,9 @@ impl Datagrams {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
+        if self.is_call(base, id, destination) {
+            return self.answer_call(base, (id, flow), source);
+        }
         if !base.core.phase.serves_peers() {
             return refuse_datagrams(base, id, flow, Refusal::Busy, "datagrams_denied_ending");
         }

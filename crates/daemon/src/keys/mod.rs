@@ -126,6 +126,12 @@ impl Keys {
         self.trust.as_ref().map(Trust::identity_status)
     }
 
+    /// The address that stands for the key of this host, wherever that is.
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        let own = self.trust.as_ref()?.identity().public_key();
+        Some(Fingerprint::of(&own).address().into())
+    }
+
     /// What other relays tell this one by.
     pub(crate) fn mark(&self) -> Option<[u8; 8]> {
         self.trust.as_ref().map(|trust| Fingerprint::of(&trust.identity().public_key()).mark())

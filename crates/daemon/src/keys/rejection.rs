@@ -12,6 +12,8 @@ pub(crate) enum Rejection {
     NoLongerEncrypted(IpAddr),
     /// The peer at this address has another key than before.
     KeyChanged { addr: IpAddr, known: PublicKey, presented: PublicKey },
+    /// The peer has shown another key than the one for which this address stands.
+    OtherKey { addr: IpAddr, presented: PublicKey },
     /// The peer has a key that was revoked here.
     KeyRevoked(PublicKey),
     /// The peer has connected with a key that is not authorized here.
@@ -34,6 +36,7 @@ impl Rejection {
             Self::NotAuthorized(_) => NOT_AUTHORIZED,
             Self::NoLongerEncrypted(_)
             | Self::KeyChanged { .. }
+            | Self::OtherKey { .. }
             | Self::KeyRevoked(_)
             | Self::Failed(_)
             | Self::TooMuchTooEarly
@@ -44,7 +47,7 @@ impl Rejection {
     pub(crate) const fn reason(&self) -> FallbackReason {
         match self {
             Self::NoLongerEncrypted(_) | Self::RestartedPlain => FallbackReason::NoLongerEncrypted,
-            Self::KeyChanged { .. } => FallbackReason::KeyChanged,
+            Self::KeyChanged { .. } | Self::OtherKey { .. } => FallbackReason::KeyChanged,
             Self::KeyRevoked(_) => FallbackReason::KeyRevoked,
             Self::NotAuthorized(_) | Self::Failed(_) | Self::TooMuchTooEarly => {
                 FallbackReason::KeyExchangeFailed
@@ -56,6 +59,7 @@ impl Rejection {
         match self {
             Self::NoLongerEncrypted(_) => "peers_no_longer_encrypted",
             Self::KeyChanged { .. } => "peer_keys_changed",
+            Self::OtherKey { .. } => "peer_keys_of_other_addresses",
             Self::KeyRevoked(_) => "peer_keys_revoked",
             Self::NotAuthorized(_) => "peers_not_authorized",
             Self::Failed(_) => "key_exchanges_failed",
@@ -66,7 +70,16 @@ impl Rejection {
 
     /// Whether somebody on the way may be behind it.
     pub(crate) const fn is_alarming(&self) -> bool {
-        matches!(self, Self::NoLongerEncrypted(_) | Self::KeyChanged { .. } | Self::KeyRevoked(_))
+        match self {
+            Self::NoLongerEncrypted(_)
+            | Self::KeyChanged { .. }
+            | Self::OtherKey { .. }
+            | Self::KeyRevoked(_) => true,
+            Self::NotAuthorized(_)
+            | Self::Failed(_)
+            | Self::TooMuchTooEarly
+            | Self::RestartedPlain => false,
+        }
     }
 }
 
@@ -89,6 +102,12 @@ impl fmt::Display for Rejection {
                 "THE KEY OF {addr} HAS CHANGED: somebody may be impersonating it, or it was set up anew. It is known \
                  by {}, and has shown {}. If you know that it has a new key: manypath key forget {addr}",
                 super::trust::name(known),
+                super::trust::name(presented)
+            ),
+            Self::OtherKey { addr, presented } => write!(
+                f,
+                "THE PEER IS NOT {addr}: it has shown the key {}, for which another address stands. Somebody on \
+                 the way, such as the relay, may be impersonating it",
                 super::trust::name(presented)
             ),
             Self::KeyRevoked(key) => write!(

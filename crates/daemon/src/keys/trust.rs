@@ -9,6 +9,7 @@ use manypath_keys::{Identity as OwnIdentity, KeyLogFile, PublicKey};
 use manypath_rules::{Client, Identity, Source};
 use manypath_trust::{
     AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TrustStore, Verdict,
+    is_key_address,
 };
 use std::io;
 use std::net::IpAddr;
@@ -204,11 +205,14 @@ impl Trust {
 
     /// Whether a peer at this address may not do without encryption.
     pub(crate) fn is_known(&self, addr: IpAddr) -> bool {
-        self.store.is_known(addr)
+        is_key_address(addr) || self.store.is_known(addr)
     }
 
     /// Whether a peer at this address may have this key.
     pub(crate) fn judge(&self, addr: IpAddr, presented: &PublicKey) -> Result<Standing, Rejection> {
+        if is_key_address(addr) {
+            return self.judge_key_address(addr, presented);
+        }
         match self.store.verdict(addr, presented) {
             Verdict::New => Ok(Standing::New),
             Verdict::Known(_) => Ok(Standing::Known),
@@ -216,6 +220,15 @@ impl Trust {
                 Err(Rejection::KeyChanged { addr, known, presented: *presented })
             }
             Verdict::Revoked => Err(Rejection::KeyRevoked(*presented)),
+        }
+    }
+
+    /// The address itself says which key is the right one.
+    fn judge_key_address(&self, addr: IpAddr, key: &PublicKey) -> Result<Standing, Rejection> {
+        match IpAddr::from(Fingerprint::of(key).address()) == addr {
+            _ if self.store.is_revoked(key) => Err(Rejection::KeyRevoked(*key)),
+            true => Ok(Standing::Known),
+            false => Err(Rejection::OtherKey { addr, presented: *key }),
         }
     }
 
@@ -251,7 +264,7 @@ impl Trust {
 
     /// The peer at this address, of which nothing may be known, has this key. False if that cannot be kept.
     pub(crate) fn remember(&mut self, addr: IpAddr, key: PublicKey) -> bool {
-        if self.store.verdict(addr, &key) != Verdict::New {
+        if is_key_address(addr) || self.store.verdict(addr, &key) != Verdict::New {
             return true;
         }
         let fits = self.store.known.remember(addr, key);

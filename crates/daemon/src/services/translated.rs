@@ -35,7 +35,8 @@ impl Services {
             return check_named(base, id, protocol, named).map(|()| named);
         }
         let mut locals = base.core.local_addresses(id);
-        locals.retain(|local| local.is_ipv4() == named.is_ipv4());
+        let by_key = base.core.scopes.own_key() == Some(named.ip());
+        locals.retain(|local| by_key || local.is_ipv4() == named.is_ipv4());
         let all = locals.len();
         let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =

@@ -7,7 +7,7 @@ use super::path_manager::{Addressing, PathManager};
 use super::tcb::{Association, Withheld};
 use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
-use crate::path::{PathAddr, PathId, PathState, pairing};
+use crate::path::{Path, PathAddr, PathId, PathState, pairing};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -203,6 +203,42 @@ impl Addressing<'_> {
             self.begin_probing(id);
         }
         Some(id)
+    }
+
+    /// Somebody who knows both ends says that `addr` may lead to the peer: it is probed now, also if it was before, and
+    /// carries data once the peer has answered there. Whether there is such a path.
+    pub(crate) fn offer_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> bool {
+        let (local, remote) = (addr.local.ip(), addr.remote.ip());
+        let is_known = self.peer_addresses.contains(&remote);
+        let Some(changes) = self.addresses.as_mut().filter(|_| self.state.sends_heartbeats())
+        else {
+            return false;
+        };
+        let has_room = is_known || self.peer_addresses.len() < pairing::MAX_ADDRESSES;
+        let is_local = cx.locals.iter().any(|own| own.addr == addr.local);
+        if !has_room || !is_local || !pairing::may_pair(local, remote) {
+            return false;
+        }
+        if !changes.own.contains(&local) {
+            changes.own.push(local);
+            // The peer hears of it in the same way, not from here.
+            changes.untold.push((local, true));
+        }
+        if !is_known {
+            self.peer_addresses.push(remote);
+            *self.keys_changed = true;
+        }
+        let between = self.paths.between(addr);
+        let is_active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
+        if between.iter().any(is_active) {
+            return true;
+        }
+        let known = self.paths.by_addr(&addr);
+        if let Some(path) = known.and_then(|id| self.paths.get_mut(id)) {
+            path.heartbeat_mut().probe_again(cx.now);
+            return true;
+        }
+        between.len() < super::translation::MAX_PORTS && self.add_unconfirmed(cx, addr).is_some()
     }
 
     /// The answer to an ASCONF that was sent on `pending` paths alone came over `addr`: nobody but the

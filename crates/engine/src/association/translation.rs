@@ -26,7 +26,7 @@ use core::net::IpAddr;
 /// listens, gives up.
 pub(super) const QUIET: Duration = Duration::from_millis(500);
 /// Most paths between the same two addresses.
-const MAX_PORTS: usize = 4;
+pub(super) const MAX_PORTS: usize = 4;
 
 impl Addressing<'_> {
     /// A HEARTBEAT on the path `id` was not answered. If none ever was, the peer may not know where they

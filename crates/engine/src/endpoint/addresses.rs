@@ -4,6 +4,7 @@ use super::{AssociationId, Endpoint};
 use crate::association::addresses::AddressError;
 use crate::config::LocalAddress;
 use crate::event::AddressChange;
+use crate::path::PathAddr;
 use crate::time::Instant;
 use core::net::IpAddr;
 
@@ -76,6 +77,15 @@ impl Endpoint {
     pub fn withdraw_address_from(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
         let _unchanged = self.remove_address(now, id, address).is_err();
         self.with(now, id, |it, cx| it.take_detour(cx));
+    }
+
+    /// A third host, which both ends of an association know, says that packets from `path.local`, one of the endpoint's
+    /// addresses, may reach the peer at `path.remote`. A HEARTBEAT asks there at once, and data follows when the peer has
+    /// answered; each further call asks again. Both ends do so at about the same time where NATs let in only what was
+    /// asked for. The limit of [`Config::amplification_limit`](crate::Config) holds for it. False where addresses cannot
+    /// change (RFC 5061), or not between these two, or there are too many.
+    pub fn offer_path(&mut self, now: Instant, id: AssociationId, path: PathAddr) -> bool {
+        self.with(now, id, |it, cx| it.addressing().offer_path(cx, path))
     }
 
     /// The network has changed: paths that have failed or were never confirmed are probed now.

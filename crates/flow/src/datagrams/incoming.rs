@@ -39,6 +39,11 @@ impl Datagrams {
             }
             DatagramBody::Accept => self.handle_accept(flow),
             DatagramBody::Close(why) => self.handle_close(flow, why),
+            DatagramBody::SeenAt(seen) => {
+                if self.flows.contains_key(&flow) {
+                    self.events.push_back(DatagramEvent::SeenAt(flow, seen));
+                }
+            }
             DatagramBody::Unreachable(errno) => {
                 if self.flows.contains_key(&flow) {
                     self.events.push_back(DatagramEvent::Unreachable(flow, errno));

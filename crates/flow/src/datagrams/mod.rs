@@ -22,7 +22,7 @@ mod tests;
 pub use status::{DatagramCounters, DatagramFlowStatus};
 
 use crate::event::Refusal;
-use crate::message::{Body, Control, DatagramBody, DatagramOpen};
+use crate::message::{Body, Control, DatagramBody, DatagramOpen, SeenAt};
 use crate::{PPID_CONTROL, PPID_DATAGRAM_OF_ACCEPTOR, PPID_DATAGRAM_OF_OPENER};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -79,6 +79,8 @@ pub enum DatagramEvent {
     Received(DatagramFlow, Bytes),
     /// A datagram did not reach the destination's program, says its host: a Linux error number.
     Unreachable(DatagramFlow, u16),
+    /// Where the peer, a relay that joins the flow with another one, sees the far end of that.
+    SeenAt(DatagramFlow, SeenAt),
     /// The peer has ended the flow, or does not want it.
     Closed(DatagramFlow, Option<Refusal>),
 }
@@ -203,6 +205,13 @@ impl Datagrams {
     pub fn unreachable(&mut self, flow: DatagramFlow, errno: u16) {
         if self.flows.contains_key(&flow) {
             self.tell(flow, DatagramBody::Unreachable(errno));
+        }
+    }
+
+    /// Tells the peer where this side sees the far end of the flow that it joins with this one.
+    pub fn tell_seen(&mut self, flow: DatagramFlow, seen: SeenAt) {
+        if self.flows.contains_key(&flow) {
+            self.tell(flow, DatagramBody::SeenAt(seen));
         }
     }
 

@@ -23,6 +23,50 @@ pub enum DatagramBody {
     Unreachable(u16),
     /// Opens the flow to a destination beyond the acceptor (type 137, ordered, from the opener).
     OpenBeyond(DatagramOpen),
+    /// Where the relay that joins two flows sees the far end of the other one (type 140, unordered, from either side).
+    SeenAt(SeenAt),
+}
+
+/// Most addresses at which a host is seen.
+const MAX_SEEN: usize = 8;
+
+/// The addresses and UDP ports at which a relay sees a host, as NATs make them.
+///
+/// ```text
+/// | header (8) | Count (1) | Reserved (3) | Count times: address (8 or 20) |
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SeenAt([Option<SocketAddr>; MAX_SEEN]);
+
+impl SeenAt {
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.into_iter().flatten()
+    }
+
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+        let count = reader.u8()?;
+        let _reserved = reader.array::<3>()?;
+        let mut seen = Self::default();
+        for place in seen.0.iter_mut().take(count.into()) {
+            *place = Some(address::parse(reader)?);
+        }
+        Ok(seen)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.iter().count() as u8, 0, 0, 0]);
+        self.iter().for_each(|address| address::encode(address, out));
+    }
+}
+
+impl FromIterator<SocketAddr> for SeenAt {
+    /// The first of them, as many as there is room for.
+    fn from_iter<I: IntoIterator<Item = SocketAddr>>(addresses: I) -> Self {
+        let mut seen = Self::default();
+        seen.0.iter_mut().zip(addresses).for_each(|(place, address)| *place = Some(address));
+        seen
+    }
 }
 
 /// What a flow of datagrams is to be.
@@ -46,6 +90,7 @@ impl DatagramBody {
     const CLOSE: u8 = 132;
     const UNREACHABLE: u8 = 133;
     const OPEN_BEYOND: u8 = 137;
+    const SEEN_AT: u8 = 140;
 
     pub(crate) const fn kind(&self) -> u8 {
         match self {
@@ -54,13 +99,14 @@ impl DatagramBody {
             Self::Close(_) => Self::CLOSE,
             Self::Unreachable(_) => Self::UNREACHABLE,
             Self::OpenBeyond(_) => Self::OPEN_BEYOND,
+            Self::SeenAt(_) => Self::SEEN_AT,
         }
     }
 
     pub(crate) const fn is_ordered(&self) -> bool {
         match self {
             Self::Open(_) | Self::OpenBeyond(_) | Self::Accept | Self::Close(_) => true,
-            Self::Unreachable(_) => false,
+            Self::Unreachable(_) | Self::SeenAt(_) => false,
         }
     }
 
@@ -72,6 +118,7 @@ impl DatagramBody {
             Self::CLOSE => Self::Close(parse_end(reader)?),
             Self::UNREACHABLE => Self::Unreachable(reader.u16()?),
             Self::OPEN_BEYOND => Self::OpenBeyond(DatagramOpen::parse(reader)?),
+            Self::SEEN_AT => Self::SeenAt(SeenAt::parse(reader)?),
             _ => return Ok(None),
         }))
     }
@@ -83,6 +130,7 @@ impl DatagramBody {
             Self::Close(None) => out.extend_from_slice(&[0; 4]),
             Self::Close(Some(refusal)) => refusal.encode(out),
             Self::Unreachable(errno) => out.extend_from_slice(&errno.to_be_bytes()),
+            Self::SeenAt(seen) => seen.encode(out),
         }
     }
 }

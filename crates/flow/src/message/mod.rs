@@ -25,7 +25,7 @@ mod relay;
 mod setup;
 
 pub use credit::{Credit, Return, Want};
-pub use datagram::{DatagramBody, DatagramOpen};
+pub use datagram::{DatagramBody, DatagramOpen, SeenAt};
 pub use end::Finish;
 pub use probe::{Probe, Report};
 pub use relay::{Beyond, Destination, HostName, Passed, RelayAnswer, RelayBody, RelayOpen};

@@ -25,6 +25,10 @@ pub enum RelayBody {
     Answer(RelayAnswer),
     /// Opens a flow to a destination beyond the acceptor (type 136, ordered, from the opener).
     Open(Box<RelayOpen>),
+    /// Asks the receiver to lead flows of datagrams for the sender's key to the sender (type 138, unordered).
+    Register,
+    /// It does (type 139, unordered).
+    Registered,
 }
 
 /// Whether a side relays flows of the other one.
@@ -195,12 +199,16 @@ impl RelayBody {
     const ASK: u8 = 134;
     const ANSWER: u8 = 135;
     pub(crate) const OPEN: u8 = 136;
+    const REGISTER: u8 = 138;
+    const REGISTERED: u8 = 139;
 
     pub(crate) const fn kind(&self) -> u8 {
         match self {
             Self::Ask => Self::ASK,
             Self::Answer(_) => Self::ANSWER,
             Self::Open(_) => Self::OPEN,
+            Self::Register => Self::REGISTER,
+            Self::Registered => Self::REGISTERED,
         }
     }
 
@@ -214,13 +222,15 @@ impl RelayBody {
             Self::ASK => Self::Ask,
             Self::ANSWER => Self::Answer(RelayAnswer::parse(reader)?),
             Self::OPEN => Self::Open(Box::new(RelayOpen::parse(reader)?)),
+            Self::REGISTER => Self::Register,
+            Self::REGISTERED => Self::Registered,
             _ => return Ok(None),
         }))
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Ask => {}
+            Self::Ask | Self::Register | Self::Registered => {}
             Self::Answer(answer) => out.extend_from_slice(&[*answer as u8, 0, 0, 0]),
             Self::Open(open) => open.encode(out),
         }

@@ -35,13 +35,20 @@ pub(super) struct Relaying {
     asked: bool,
     ask_due: bool,
     answer_due: bool,
+    /// This side asks to be registered, and has an answer.
+    registers: bool,
+    register_due: bool,
+    is_registered: bool,
+    /// The peer has asked for that, and is told that it is.
+    peer_registers: bool,
+    registered_due: bool,
     /// Flows that wait for the peer's answer.
     held: Vec<FlowId>,
 }
 
 impl Relaying {
     pub(super) const fn is_due(&self) -> bool {
-        self.ask_due || self.answer_due
+        self.ask_due || self.answer_due || self.register_due || self.registered_due
     }
 }
 
@@ -81,6 +88,23 @@ impl FlowMux {
         let relaying = &mut self.relaying;
         relaying.ask_due |=
             relaying.peer.is_none() && !core::mem::replace(&mut relaying.asked, true);
+    }
+
+    /// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. Whether it was not asked before.
+    pub fn register(&mut self) -> bool {
+        let asked = core::mem::replace(&mut self.relaying.registers, true);
+        self.relaying.register_due |= !asked;
+        !asked
+    }
+
+    /// Whether the peer has said that it does.
+    pub const fn is_registered(&self) -> bool {
+        self.relaying.is_registered
+    }
+
+    /// Whether the peer has asked for that.
+    pub const fn peer_registers(&self) -> bool {
+        self.relaying.peer_registers
     }
 
     /// Opens a flow that was held, or gives it up.
@@ -133,6 +157,12 @@ impl FlowMux {
                 }
             }
             RelayBody::Open(open) => return self.handle_relay_open(key, generation, *open),
+            RelayBody::Register if self.relaying.own == RelayAnswer::Relays => {
+                self.relaying.peer_registers = true;
+                self.relaying.registered_due = true;
+            }
+            RelayBody::Register => self.relaying.answer_due = true,
+            RelayBody::Registered => self.relaying.is_registered = true,
         }
         Ok(())
     }
@@ -166,6 +196,10 @@ impl FlowMux {
             (true, RelayBody::Ask)
         } else if core::mem::take(&mut relaying.answer_due) {
             (false, RelayBody::Answer(relaying.own))
+        } else if core::mem::take(&mut relaying.register_due) {
+            (true, RelayBody::Register)
+        } else if core::mem::take(&mut relaying.registered_due) {
+            (false, RelayBody::Registered)
         } else {
             return None;
         };

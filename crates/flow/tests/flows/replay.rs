@@ -131,7 +131,7 @@ fn react_to_datagrams(mux: &mut FlowMux, dice: u8) {
                 datagrams.close(flow, None);
             }
             DatagramEvent::Unreachable(flow, errno) => datagrams.unreachable(flow, errno),
-            DatagramEvent::Accepted(_) | DatagramEvent::Closed(..) => {}
+            DatagramEvent::Accepted(_) | DatagramEvent::SeenAt(..) | DatagramEvent::Closed(..) => {}
         }
     }
     for _ in 0..dice % 5 {

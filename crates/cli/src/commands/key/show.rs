@@ -7,7 +7,7 @@ use manypath_trust::{
     AuthorizedPeers, Fault, Fingerprint, IdentitySource, KnownPeersFile, Place, SshHosts,
 };
 use serde::Serialize;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 #[derive(Serialize)]
@@ -15,6 +15,8 @@ struct KeyJson {
     key: String,
     fingerprint: String,
     words: String,
+    /// By which the host with the key is reached through a relay.
+    key_address: Ipv6Addr,
     /// Where it stands; in a list, that is said once.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
@@ -61,6 +63,7 @@ impl From<PublicKey> for KeyJson {
         Self {
             key: key.to_string(),
             words: fingerprint.words(),
+            key_address: fingerprint.address(),
             fingerprint: fingerprint.to_string(),
             file: None,
             revoked: false,
@@ -136,6 +139,7 @@ fn print(
         println!("key          {key}{revoked}");
         println!("fingerprint  {fingerprint}");
         println!("words        {}", fingerprint.words());
+        println!("address      {}", fingerprint.address());
         println!("file         {}", found.file.display());
     }
     match same {

@@ -1,0 +1,95 @@
+//! A host that registers at relays, so that others reach it there by its key.
+
+use super::super::Datagrams;
+use super::super::onward::{association_with, relays};
+use super::super::serve::refuse_datagrams;
+use super::{Carrier, PORT};
+use crate::attempt::{Attempts, relays_at};
+use crate::base::Base;
+use crate::log;
+use crate::timers::Timer;
+use manypath_engine::{AssociationId, Duration};
+use manypath_flow::Refusal;
+use manypath_rules::Options;
+use manypath_trust::is_key_address;
+use std::net::{Ipv4Addr, SocketAddr};
+use tracing::{info, warn};
+
+/// How often it is looked whether the relay is still there, and how long one may take to answer.
+const LOOK: Duration = Duration::from_secs(3);
+
+impl Datagrams {
+    /// The sockets are open.
+    pub(crate) fn begin_registering(&mut self, base: &mut Base) {
+        if base.core.config.register.is_none() {
+            return;
+        }
+        match super::begin(base) {
+            Ok(()) => base.core.in_next_turn(Timer::Register),
+            Err(why) => warn!(target: log::STACK, "this host is registered at no relay: {why}"),
+        }
+    }
+
+    /// Begins an association with the first relay that can be asked, unless there is one.
+    pub(crate) fn register(&mut self, base: &mut Base, attempts: &Attempts) {
+        let Some(via) = base.core.config.register.filter(|_| base.core.phase.takes_work()) else {
+            return;
+        };
+        base.core.after(LOOK, Timer::Register);
+        if self.rendezvous.home.is_some_and(|id| base.get(&id).is_some()) {
+            return;
+        }
+        let unbound = Ipv4Addr::UNSPECIFIED.into();
+        let options = Options::default();
+        let mut relays = relays_at(attempts, &base.core, via).into_iter();
+        self.rendezvous.home =
+            relays.find_map(|relay| association_with(base, relay, unbound, &options).ok());
+    }
+
+    /// The relay may have said meanwhile that it is one.
+    pub(super) fn follow_home(&mut self, base: &mut Base) {
+        let Some(id) = self.rendezvous.home else { return };
+        let Some(association) = base.get(&id) else {
+            self.rendezvous.home = None;
+            return;
+        };
+        if association.mux.is_registered() || !base.is_established(id) || base.keys.holds(id) {
+            return;
+        }
+        if relays(base, id) == Some(true)
+            && let Some(association) = base.get_mut(&id)
+            && association.mux.register()
+        {
+            info!(target: log::STACK, "registered at the relay {}", base.core.peer_name(id));
+            base.touch(id);
+        }
+    }
+
+    /// Whether a relay asks for this host on behalf of another one.
+    pub(in super::super) fn is_call(
+        &self,
+        base: &Base,
+        id: AssociationId,
+        destination: SocketAddr,
+    ) -> bool {
+        let own = base.core.scopes.own_key();
+        own == Some(destination.ip()) && self.rendezvous.home == Some(id)
+    }
+
+    pub(in super::super) fn answer_call(
+        &mut self,
+        base: &mut Base,
+        (id, flow): Carrier,
+        source: SocketAddr,
+    ) {
+        if !base.core.phase.serves_peers() || !is_key_address(source.ip()) {
+            return refuse_datagrams(base, id, flow, Refusal::NotAllowed, "calls_refused");
+        }
+        self.begin_leg(base, (id, flow), SocketAddr::new(source.ip(), PORT));
+        base.with_datagrams(id, |datagrams| {
+            datagrams.set_lifetime(flow, super::LIFETIME);
+            datagrams.accept(flow);
+        });
+        base.core.count("calls_answered");
+    }
+}

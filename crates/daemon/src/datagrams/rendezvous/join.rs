@@ -1,0 +1,164 @@
+//! The relay: two flows of datagrams, each of an association with an authorized peer, become one.
+
+use super::super::open::use_datagrams;
+use super::super::serve::refuse_datagrams;
+use super::super::{DatagramId, Datagrams};
+use super::{Carrier, LIFETIME, PORT};
+use crate::base::Base;
+use crate::log;
+use crate::services::Services;
+use manypath_engine::{AssociationId, Duration, Instant};
+use manypath_flow::Refusal;
+use manypath_keys::PublicKey;
+use manypath_trust::Fingerprint;
+use std::net::{IpAddr, SocketAddr};
+use tracing::info;
+
+/// One of two flows that are joined.
+#[derive(Debug)]
+pub(super) struct Half {
+    carrier: Carrier,
+    other: DatagramId,
+    /// Who has opened it, at that end, and what has been moved from and to the far end.
+    opener: Option<PublicKey>,
+    moved: (u64, u64),
+    last: Instant,
+}
+
+impl Half {
+    pub(super) fn moved(&self) -> Option<(PublicKey, (u64, u64))> {
+        self.opener.map(|opener| (opener, self.moved))
+    }
+}
+
+impl Datagrams {
+    /// A peer asks for the host that has a key.
+    pub(in super::super) fn join(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        (id, flow): Carrier,
+        destination: SocketAddr,
+    ) {
+        let peer = match services.admit_onward(base, id, Some(())) {
+            Ok((peer, ())) => peer,
+            Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
+        };
+        let source = SocketAddr::new(Fingerprint::of(&peer).address().into(), PORT);
+        let far = registered(base, destination.ip()).filter(|far| *far != id);
+        let opened = far.and_then(|far| {
+            let opened = base
+                .with_datagrams(far, |datagrams| datagrams.open(destination, source, LIFETIME))?;
+            Some((far, opened.ok()?))
+        });
+        let Some(far) = opened else {
+            services.end_onward_datagrams(peer, false);
+            let why = Refusal::Errno(libc::EHOSTUNREACH.unsigned_abs() as u16);
+            return refuse_datagrams(base, id, flow, why, "onward_hosts_not_registered");
+        };
+        let (near_id, far_id) = (base.core.next_id(), base.core.next_id());
+        let (near_id, far_id) = (DatagramId(near_id), DatagramId(far_id));
+        let last = base.core.now;
+        let half = |carrier, other, opener| Half { carrier, other, opener, moved: (0, 0), last };
+        self.rendezvous.halves.insert(near_id, half((id, flow), far_id, Some(peer)));
+        self.rendezvous.halves.insert(far_id, half(far, near_id, None));
+        use_datagrams(base, id, flow, near_id);
+        use_datagrams(base, far.0, far.1, far_id);
+        base.with_datagrams(id, |datagrams| datagrams.set_lifetime(flow, LIFETIME));
+        let names = [id, far.0].map(|id| base.keys.who(id).unwrap_or_default());
+        info!(target: log::CONNECTION, "{} and {} meet here", names[0], names[1]);
+        base.core.count("flows_joined");
+        self.tell_seen(base, near_id);
+        self.watch(base);
+    }
+
+    /// The far end takes part: so does this side.
+    pub(in super::super) fn on_far_accepted(&mut self, base: &mut Base, id: DatagramId) -> bool {
+        let Some(half) = self.rendezvous.halves.get(&id) else {
+            return self.rendezvous.legs.contains_key(&id);
+        };
+        if let Some(near) = self.rendezvous.halves.get(&half.other) {
+            let (association, flow) = near.carrier;
+            base.with_datagrams(association, |datagrams| datagrams.accept(flow));
+        }
+        true
+    }
+
+    /// Tells both ends where the other one is seen.
+    fn tell_seen(&self, base: &mut Base, id: DatagramId) {
+        let halves = &self.rendezvous.halves;
+        let Some(half) = halves.get(&id) else { return };
+        let Some(other) = halves.get(&half.other) else { return };
+        let (one, two) = (half.carrier, other.carrier);
+        let seen = (super::seen(base, one.0), super::seen(base, two.0));
+        base.with_datagrams(one.0, |datagrams| datagrams.tell_seen(one.1, seen.1));
+        base.with_datagrams(two.0, |datagrams| datagrams.tell_seen(two.1, seen.0));
+    }
+
+    /// The peer of an association may have moved.
+    pub(crate) fn tell_seen_again(&self, base: &mut Base, id: AssociationId) {
+        let of = |(_, half): &(&DatagramId, &Half)| half.carrier.0 == id;
+        let all = self.rendezvous.halves.iter().filter(of).map(|(id, _)| *id);
+        for half in all.collect::<Vec<_>>() {
+            self.tell_seen(base, half);
+        }
+    }
+
+    /// A datagram of one half goes on over the other one. False if there is no such.
+    pub(super) fn pass_over(&mut self, base: &mut Base, id: DatagramId, payload: &[u8]) -> bool {
+        let now = base.core.now;
+        let bytes = payload.len() as u64;
+        let Some(half) = self.rendezvous.halves.get_mut(&id) else { return false };
+        (half.last, half.moved.1) = (now, half.moved.1 + bytes);
+        let other = half.other;
+        let Some(other) = self.rendezvous.halves.get_mut(&other) else { return true };
+        other.moved.0 += bytes;
+        let (association, flow) = other.carrier;
+        let time = Duration::from_nanos(now.as_nanos());
+        base.with_datagrams(association, |datagrams| datagrams.send(time, flow, payload));
+        true
+    }
+
+    /// One half is over, and so is the other one. False if there is no such.
+    pub(super) fn end_half(
+        &mut self,
+        base: &mut Base,
+        id: DatagramId,
+        why: Option<Refusal>,
+    ) -> bool {
+        let Some(half) = self.rendezvous.halves.remove(&id) else { return false };
+        let other = self.rendezvous.halves.remove(&half.other);
+        for one in [Some(&half), other.as_ref()].into_iter().flatten() {
+            self.ended_onward.extend(one.moved());
+            let (association, flow) = one.carrier;
+            base.with_datagrams(association, |datagrams| datagrams.close(flow, why));
+            super::super::end::forget_datagrams(base, association, flow);
+        }
+        true
+    }
+
+    pub(super) fn end_idle_halves(&mut self, base: &mut Base) {
+        let now = base.core.now;
+        let halves = &self.rendezvous.halves;
+        let rested = |half: &Half| super::has_rested(now, half.last);
+        let is_idle = |(_, half): &(&DatagramId, &Half)| {
+            rested(half) && halves.get(&half.other).is_none_or(rested)
+        };
+        let idle: Vec<DatagramId> = halves.iter().filter(is_idle).map(|(id, _)| *id).collect();
+        for id in idle {
+            self.end_half(base, id, None);
+        }
+    }
+}
+
+/// The association with the host that has the key for which an address stands, if it is registered here. Of several the
+/// latest: the others may be dead.
+fn registered(base: &Base, key: IpAddr) -> Option<AssociationId> {
+    let fits = |id: &AssociationId| {
+        let peer =
+            base.keys.peer_of(*id).map(|peer| IpAddr::from(Fingerprint::of(&peer).address()));
+        peer == Some(key) && base.is_established(*id)
+    };
+    let registered = base.iter().filter(|(_, one)| one.mux.peer_registers()).map(|(id, _)| *id);
+    registered.filter(fits).max_by_key(|id| id.0)
+}

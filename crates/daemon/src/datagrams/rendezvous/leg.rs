@@ -1,0 +1,283 @@
+//! Packets between the engine and a flow of datagrams that leads to a relay, and the search for ways past that.
+
+use super::super::onward::{association_with, relays};
+use super::super::open::use_datagrams;
+use super::super::{DatagramId, Datagrams};
+use super::{Carrier, LIFETIME, PATIENCE, PORT};
+use crate::attempt::{Attempts, RelayAt, relays_at};
+use crate::base::Base;
+use crate::log;
+use crate::timers::Timer;
+use manypath_engine::{AssociationId, Duration, Instant, PathAddr};
+use manypath_flow::{DatagramError, Refusal, SeenAt};
+use manypath_net::Parcel;
+use manypath_rules::Options;
+use std::net::{Ipv4Addr, SocketAddr};
+use tracing::{debug, info};
+
+/// Packets that wait for a way to their host: a handshake has no more under way.
+const MAX_HELD: usize = 16;
+/// Hosts to which a way is looked for at a time.
+const MAX_ASKING: usize = 256;
+/// How often both ends ask for each other, and after what pause: a NAT may let in only what answers.
+const PUNCHES: u32 = 12;
+const PUNCH_PAUSE: Duration = Duration::from_millis(200);
+/// Most pairs of addresses that are tried.
+const MAX_PAIRS: usize = 8;
+
+/// A flow that carries the packets of an association that begins or ends here.
+#[derive(Debug)]
+pub(super) struct Leg {
+    pub(super) carrier: Carrier,
+    /// The host at the other end, by its key.
+    pub(super) remote: SocketAddr,
+    /// Where the relay sees it.
+    seen: SeenAt,
+    /// How often it is still asked there.
+    punches: u32,
+    pub(super) last: Instant,
+}
+
+/// A host to which a way is looked for.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// The relays to be tried, the best last, and the association with the one that is tried now.
+    relays: Vec<RelayAt>,
+    association: Option<AssociationId>,
+    held: Vec<Parcel>,
+    until: Instant,
+}
+
+impl Datagrams {
+    /// Sends what the engine has for hosts that are known by their keys.
+    pub(crate) fn carry_parcels(&mut self, base: &mut Base, attempts: &Attempts) {
+        while let Some(parcel) = base.core.driver.take_parcel() {
+            match self.rendezvous.by_remote.get(&parcel.path.remote).copied() {
+                Some(id) => self.send_parcel(base, id, &parcel),
+                None => self.hold_parcel(base, attempts, parcel),
+            }
+        }
+        let asking: Vec<SocketAddr> = self.rendezvous.asking.keys().copied().collect();
+        for remote in asking {
+            self.look_for_way(base, remote);
+        }
+        self.follow_home(base);
+    }
+
+    fn send_parcel(&mut self, base: &mut Base, id: DatagramId, parcel: &Parcel) {
+        let now = base.core.now;
+        let Some(leg) = self.rendezvous.legs.get_mut(&id) else { return };
+        leg.last = now;
+        let (association, flow) = leg.carrier;
+        let time = Duration::from_nanos(now.as_nanos());
+        let sent =
+            base.with_datagrams(association, |datagrams| datagrams.send(time, flow, &parcel.bytes));
+        if sent != Some(Ok::<(), DatagramError>(())) {
+            base.core.count("parcels_without_way");
+        }
+    }
+
+    fn hold_parcel(&mut self, base: &mut Base, attempts: &Attempts, parcel: Parcel) {
+        let remote = parcel.path.remote;
+        let asking = &mut self.rendezvous.asking;
+        if !asking.contains_key(&remote) {
+            let Some(via) = base.core.rules.connect(remote).1.via.or(base.core.config.via) else {
+                // A host that waits to be called finds no other way by itself.
+                return base.core.count("parcels_without_way");
+            };
+            let mut relays = relays_at(attempts, &base.core, via);
+            relays.reverse();
+            if asking.len() >= MAX_ASKING {
+                return base.core.count("parcels_without_way");
+            }
+            let until = base.core.now + PATIENCE;
+            let one = Asking { relays, association: None, held: Vec::new(), until };
+            asking.insert(remote, one);
+        }
+        let Some(one) = asking.get_mut(&remote) else { return };
+        match one.held.len() < MAX_HELD {
+            true => one.held.push(parcel),
+            false => base.core.count("parcels_without_way"),
+        }
+    }
+
+    /// Asks the next relay, or the present one as soon as it can be asked.
+    fn look_for_way(&mut self, base: &mut Base, remote: SocketAddr) {
+        let Some(one) = self.rendezvous.asking.get_mut(&remote) else { return };
+        loop {
+            let known = one.association.filter(|id| base.get(id).is_some());
+            let Some(id) = known else {
+                let Some(relay) = one.relays.pop() else {
+                    return self.give_up_way(base, remote);
+                };
+                let unbound = Ipv4Addr::UNSPECIFIED.into();
+                let options = Options::default();
+                one.association = association_with(base, relay, unbound, &options).ok();
+                continue;
+            };
+            match relays(base, id) {
+                _ if one.until <= base.core.now => return self.give_up_way(base, remote),
+                None => return,
+                Some(false) => one.association = None,
+                Some(true) => break,
+            }
+        }
+        let association = one.association;
+        if let Some(id) = association.filter(|id| super::super::agree::datagrams_agreed(base, *id))
+        {
+            self.open_leg(base, id, remote);
+        }
+    }
+
+    fn open_leg(&mut self, base: &mut Base, association: AssociationId, remote: SocketAddr) {
+        let Some(own) = base.core.scopes.own_key() else { return };
+        let own = SocketAddr::new(own, PORT);
+        let opened = base
+            .with_datagrams(association, |datagrams| datagrams.open_beyond(remote, own, LIFETIME));
+        let Some(Ok(flow)) = opened else { return self.give_up_way(base, remote) };
+        let id = self.begin_leg(base, (association, flow), remote);
+        let held = self.rendezvous.asking.remove(&remote).map(|one| one.held).unwrap_or_default();
+        held.iter().for_each(|parcel| self.send_parcel(base, id, parcel));
+        debug!(target: log::PATH, "{remote}: asked for at the relay of association {}", association.0);
+    }
+
+    pub(super) fn begin_leg(
+        &mut self,
+        base: &mut Base,
+        carrier: Carrier,
+        remote: SocketAddr,
+    ) -> DatagramId {
+        if let Some(old) = self.rendezvous.by_remote.get(&remote).copied() {
+            self.end_leg(base, old);
+        }
+        let id = DatagramId(base.core.next_id());
+        let last = base.core.now;
+        let leg = Leg { carrier, remote, seen: SeenAt::default(), punches: 0, last };
+        self.rendezvous.legs.insert(id, leg);
+        self.rendezvous.by_remote.insert(remote, id);
+        use_datagrams(base, carrier.0, carrier.1, id);
+        self.watch(base);
+        id
+    }
+
+    /// No relay leads to the host.
+    fn give_up_way(&mut self, base: &mut Base, remote: SocketAddr) {
+        self.rendezvous.asking.remove(&remote);
+        base.core.count("hosts_without_way");
+        refuse_parcels(base, remote);
+    }
+
+    /// A datagram of a leg, or of a flow that this relay joins, has come. False if it is of neither.
+    pub(in super::super) fn on_parcel(
+        &mut self,
+        base: &mut Base,
+        id: DatagramId,
+        payload: &[u8],
+    ) -> bool {
+        let now = base.core.now;
+        let Some(leg) = self.rendezvous.legs.get_mut(&id) else {
+            return self.pass_over(base, id, payload);
+        };
+        leg.last = now;
+        let Some(own) = base.core.scopes.own_key() else { return true };
+        let path = PathAddr { local: SocketAddr::new(own, PORT), remote: leg.remote };
+        base.core.driver.deliver_parcel(now, Parcel { path, bytes: payload.to_vec() });
+        true
+    }
+
+    /// The relay says where it sees the host at the other end.
+    pub(in super::super) fn on_seen(&mut self, base: &mut Base, id: DatagramId, seen: SeenAt) {
+        let Some(leg) = self.rendezvous.legs.get_mut(&id) else { return };
+        let addresses: Vec<_> = seen.iter().map(|addr| addr.to_string()).collect();
+        debug!(target: log::PATH, "{}: the relay sees it at {}", leg.remote, addresses.join(", "));
+        (leg.seen, leg.punches) = (seen, PUNCHES);
+        self.punch(base, id);
+    }
+
+    /// An association is encrypted from now on, so that it is known to be with the host that was asked for.
+    pub(crate) fn on_protected(&mut self, base: &mut Base, id: AssociationId) {
+        let remote = base.core.key_of_peer(id).map(|addr| SocketAddr::new(addr, PORT));
+        let leg = remote.and_then(|remote| self.rendezvous.by_remote.get(&remote)).copied();
+        let Some(id) = leg else { return };
+        if let Some(leg) = self.rendezvous.legs.get_mut(&id) {
+            leg.punches = PUNCHES;
+        }
+        self.punch(base, id);
+    }
+
+    /// Asks for the host at the other end where the relay sees it, from all addresses of this host, as it does in turn.
+    pub(crate) fn punch(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(leg) = self.rendezvous.legs.get_mut(&id).filter(|leg| leg.punches > 0) else {
+            return;
+        };
+        leg.punches -= 1;
+        let core = &base.core;
+        let is_own = |local: &&crate::locals::Local| {
+            local.up && !core.scopes.is_isolated(local.address.addr.ip())
+        };
+        let locals = core.locals.open.iter().filter(is_own).map(|local| local.address.addr);
+        let with =
+            |local: SocketAddr| leg.seen.iter().map(move |remote| PathAddr { local, remote });
+        let pairs: Vec<PathAddr> = locals.flat_map(with).take(MAX_PAIRS).collect();
+        let associations = super::associations_with(base, leg.remote.ip());
+        if pairs.is_empty() || associations.is_empty() {
+            return;
+        }
+        for association in associations {
+            for pair in &pairs {
+                base.core.driver.endpoint_mut().offer_path(base.core.now, association, *pair);
+            }
+        }
+        base.core.count("punches");
+        base.core.after(PUNCH_PAUSE, Timer::Punch(id));
+    }
+
+    /// A leg, or a flow that this relay joins, is over. False if it is neither.
+    pub(in super::super) fn on_way_closed(
+        &mut self,
+        base: &mut Base,
+        id: DatagramId,
+        why: Option<Refusal>,
+    ) -> bool {
+        let Some(leg) = self.rendezvous.legs.get(&id) else {
+            return self.end_half(base, id, why);
+        };
+        let remote = leg.remote;
+        self.end_leg(base, id);
+        if let Some(why) = why {
+            info!(target: log::PATH, "{remote}: the relay leads to no such host: {why:?}");
+            refuse_parcels(base, remote);
+        }
+        true
+    }
+
+    pub(super) fn end_leg(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(leg) = self.rendezvous.legs.remove(&id) else { return };
+        if self.rendezvous.by_remote.get(&leg.remote) == Some(&id) {
+            self.rendezvous.by_remote.remove(&leg.remote);
+        }
+        super::super::end::close_flow(base, leg.carrier.0, Some(leg.carrier.1));
+    }
+
+    /// Ends ways that nobody needs any more.
+    pub(in super::super) fn end_idle_ways(&mut self, base: &mut Base) {
+        let now = base.core.now;
+        let idle = self.rendezvous.legs.iter().filter(|(_, leg)| super::has_rested(now, leg.last));
+        let idle: Vec<DatagramId> = idle.map(|(id, _)| *id).collect();
+        idle.into_iter().for_each(|id| self.end_leg(base, id));
+        self.end_idle_halves(base);
+    }
+
+    pub(super) fn watch(&mut self, base: &mut Base) {
+        if !std::mem::replace(&mut self.watching, true) {
+            base.core.after(super::super::end::INTERVAL, Timer::Datagrams);
+        }
+    }
+}
+
+fn refuse_parcels(base: &mut Base, remote: SocketAddr) {
+    if let Some(own) = base.core.scopes.own_key() {
+        let path = PathAddr { local: SocketAddr::new(own, PORT), remote };
+        base.core.driver.refuse_parcels(base.core.now, path);
+    }
+}

@@ -1,0 +1,115 @@
+//! Associations between hosts of which neither lets the other in: by a relay that both know, and past it where NATs allow.
+//!
+//! ```text
+//!                    ┌── flow of datagrams ──▶ relay ◀── flow of datagrams ──┐
+//! association here ──┤                    (joins both)                       ├── association there
+//!                    └──▶ NAT ◀┄┄┄┄┄┄ the same, directly ┄┄┄┄┄┄▶ NAT ◀──┘
+//! ```
+//!
+//! The two hosts have an association of their own, encrypted from end to end. Its first path leads through the relay,
+//! between the addresses that stand for their keys: its packets travel as datagrams of the associations that both have
+//! with the relay. The relay tells each where it sees the other. Both then ask each other there at the same time, which
+//! opens NATs, and what answers becomes another path of the same association.
+//!
+//! `leg`: packets between the engine and a relay. `home`: a host registers at relays. `join`: the relay.
+
+mod home;
+mod join;
+mod leg;
+
+use super::DatagramId;
+use crate::base::Base;
+use crate::log;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, Duration, Instant, LocalAddress};
+use manypath_flow::{DatagramFlow, SeenAt};
+use manypath_keys::PublicKey;
+use manypath_rules::{Encrypt, Form, Options, StepAside};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use tracing::info;
+
+/// The UDP port beside an address that stands for a key: there is no other.
+pub(crate) const PORT: u16 = 9899;
+/// How long a program waits for a host that is reached by its key: two handshakes, one of them through the relay.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The largest IP packet of a path through a relay, so that it fits one of the path to the relay.
+const MTU: u16 = 1280;
+/// How long a packet may wait at the sender and in the relay: later it is as good as lost.
+const LIFETIME: Duration = Duration::from_secs(1);
+/// A way without a packet for so long is not needed any more: HEARTBEATs come at least every 90 s.
+const IDLE: Duration = Duration::from_secs(200);
+
+/// Ways of packets that no socket receives.
+#[derive(Debug, Default)]
+pub(super) struct Rendezvous {
+    legs: BTreeMap<DatagramId, leg::Leg>,
+    /// The leg to each host.
+    by_remote: BTreeMap<SocketAddr, DatagramId>,
+    /// Hosts to which no relay leads yet.
+    asking: BTreeMap<SocketAddr, leg::Asking>,
+    /// The association with the relay at which this host is registered.
+    home: Option<AssociationId>,
+    /// At a relay: the halves of joined flows.
+    halves: BTreeMap<DatagramId, join::Half>,
+}
+
+/// A flow of datagrams of an association.
+type Carrier = (AssociationId, DatagramFlow);
+
+impl Rendezvous {
+    pub(super) fn is_empty(&self) -> bool {
+        self.legs.is_empty() && self.halves.is_empty()
+    }
+
+    /// What the flows that a relay joins have moved, for those who have opened them.
+    pub(super) fn moved(&self) -> impl Iterator<Item = (PublicKey, (u64, u64))> {
+        self.halves.values().filter_map(join::Half::moved)
+    }
+}
+
+/// What holds for connections to a host that is known by its key, whatever the rules say: it can be reached by no other
+/// way than an encrypted association.
+pub(crate) const fn options(options: Options) -> Options {
+    Options {
+        encrypt: Some(Encrypt::Require),
+        sctp_only: Some(true),
+        form: Some(Form::Mux),
+        step_aside: Some(StepAside::Never),
+        ..options
+    }
+}
+
+/// Takes the address that stands for the key of this host into use.
+///
+/// # Errors
+/// There is no such key.
+pub(crate) fn begin(base: &mut Base) -> Result<(), FallbackReason> {
+    if base.core.scopes.own_key().is_some() {
+        return Ok(());
+    }
+    let own = base.keys.own_address().ok_or(FallbackReason::NotEncrypted)?;
+    base.core.use_own_key(own);
+    let addr = SocketAddr::new(own, PORT);
+    base.core.driver.carry_parcels(LocalAddress { addr, prefix_len: 128, interface: 0, mtu: MTU });
+    base.core.path_policies.own_key = Some(own);
+    base.core.tell_path_policies();
+    info!(target: log::STACK, "{own} stands for the key of this host");
+    Ok(())
+}
+
+/// The associations with the host at an address that stands for its key, if they are encrypted by now.
+fn associations_with(base: &Base, remote: IpAddr) -> Vec<AssociationId> {
+    let with = |id: &AssociationId| base.core.key_of_peer(*id) == Some(remote);
+    base.ids().into_iter().filter(with).filter(|id| base.keys.peer_of(*id).is_some()).collect()
+}
+
+/// Where the peer of an association is seen.
+fn seen(base: &Base, id: AssociationId) -> SeenAt {
+    let paths = base.core.paths_of(id).into_iter();
+    paths.filter(crate::proven::is_living).map(|path| path.addr.remote).collect()
+}
+
+fn has_rested(now: Instant, last: Instant) -> bool {
+    now.since(last) >= IDLE
+}

@@ -1,0 +1,110 @@
+//! Packets that the user of the driver carries: those of paths that no socket of this host stands for.
+//!
+//! Such a path begins at an address that only stands for this host. What the endpoint sends from there waits to be taken,
+//! and what has come for it is handed over as if a socket had received it.
+
+use crate::driver::Driver;
+use manypath_engine::{Ecn, Instant, LocalAddress, PathAddr};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// Most bytes that wait to be taken; packets beyond that are dropped, as by the queue of an interface.
+const MAX_WAITING: usize = 1 << 20;
+
+/// A packet, and the path that it is to take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parcel {
+    /// Its path.
+    pub path: PathAddr,
+    /// The packet, without headers of IP and UDP.
+    pub bytes: Vec<u8>,
+}
+
+/// Those that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Parcels {
+    local: Option<SocketAddr>,
+    waiting: VecDeque<Parcel>,
+    bytes: usize,
+    dropped: u64,
+}
+
+impl Parcels {
+    /// Keeps the packets of a run that begins where no socket is. False if it does not.
+    pub(crate) fn take(&mut self, path: PathAddr, bytes: &[u8], segment_size: usize) -> bool {
+        if self.local != Some(path.local) {
+            return false;
+        }
+        for packet in bytes.chunks(segment_size.max(1)) {
+            if self.bytes + packet.len() > MAX_WAITING {
+                self.dropped += 1;
+                continue;
+            }
+            self.bytes += packet.len();
+            self.waiting.push_back(Parcel { path, bytes: packet.to_vec() });
+        }
+        true
+    }
+}
+
+impl Driver {
+    /// Makes `address` usable, whose packets the user carries in place of a socket.
+    pub fn carry_parcels(&mut self, address: LocalAddress) {
+        self.exchange.parcels.local = Some(address.addr);
+        self.endpoint_mut().add_local_address(address);
+    }
+
+    /// The next packet to be carried.
+    pub fn take_parcel(&mut self) -> Option<Parcel> {
+        let parcels = &mut self.exchange.parcels;
+        let parcel = parcels.waiting.pop_front()?;
+        parcels.bytes -= parcel.bytes.len();
+        Some(parcel)
+    }
+
+    /// Whether packets wait to be carried.
+    pub fn has_parcels(&self) -> bool {
+        !self.exchange.parcels.waiting.is_empty()
+    }
+
+    /// Packets that were not carried because too many waited.
+    pub const fn parcels_dropped(&self) -> u64 {
+        self.exchange.parcels.dropped
+    }
+
+    /// A packet has come that was carried.
+    pub fn deliver_parcel(&mut self, now: Instant, mut parcel: Parcel) {
+        let Parcel { path, bytes } = &mut parcel;
+        self.exchange.told = self.exchange.told.max(now);
+        let told = self.exchange.told;
+        self.endpoint_mut().handle_marked_packet(told, *path, bytes, Ecn::NotEct);
+    }
+
+    /// What is sent over a path cannot be carried.
+    pub fn refuse_parcels(&mut self, now: Instant, path: PathAddr) {
+        self.endpoint_mut().handle_unreachable(now, path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_its_address_are_kept_up_to_a_bound() {
+        let local: SocketAddr = "[2001:2f::1]:9899".parse().unwrap();
+        let path = PathAddr { local, remote: "[2001:2f::2]:9899".parse().unwrap() };
+        let mut parcels = Parcels::default();
+        assert!(!parcels.take(path, &[0; 10], 10), "nobody carries them");
+        parcels.local = Some(local);
+        assert!(parcels.take(path, &[0; 25], 10));
+        assert_eq!(
+            parcels.waiting.iter().map(|it| it.bytes.len()).collect::<Vec<_>>(),
+            [10, 10, 5]
+        );
+        for _ in 0..2000 {
+            assert!(parcels.take(path, &[0; 1000], 1000));
+        }
+        assert!(parcels.bytes <= MAX_WAITING && parcels.dropped > 0);
+    }
+}
