@@ -36,6 +36,7 @@ mod privileged_ports;
 mod probe;
 mod programs;
 mod relays;
+mod rendezvous;
 mod report;
 mod rules;
 mod scopes;

@@ -133,6 +133,8 @@ pub struct Carrying {
     pub tcp_race: bool,
     /// Whether what is known about peers is used and kept.
     pub peer_cache: bool,
+    /// At which relays this host is registered, so that others reach it there by its key.
+    pub register: Option<Via>,
 }
 
 impl Default for Carrying {
@@ -150,6 +152,7 @@ impl Default for Carrying {
             step_aside: StepAside::Auto,
             tcp_race: true,
             peer_cache: true,
+            register: None,
         }
     }
 }
@@ -306,8 +309,6 @@ pub struct StackConfig {
     pub relay: Option<RelayConfig>,
     /// By which relays connections go, unless a rule says otherwise.
     pub via: Option<Via>,
-    /// At which relays this host is registered, so that others reach it there by its key.
-    pub register: Option<Via>,
     /// Where the keys of this host and of its peers are kept; nowhere when absent.
     pub keys: Option<KeyFiles>,
     /// Where what is known about peers is kept; nowhere when absent.
@@ -359,7 +360,6 @@ impl Default for StackConfig {
             encrypt: Encrypt::Opportunistic,
             relay: None,
             via: None,
-            register: None,
             keys: None,
             peer_memory: None,
             budgets: None,
@@ -440,7 +440,7 @@ impl StackConfig {
         !process.listeners_only && runs
             || self.relay.is_some()
             || self.via.is_some()
-            || self.register.is_some()
+            || self.carrying.register.is_some()
     }
 
     /// The configuration of another loop than the first: what there is once in a process is the first one's.

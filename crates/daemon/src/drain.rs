@@ -5,6 +5,7 @@
 //!                      └── no progress, or told twice ──▶ everything is reset
 //! ```
 
+use crate::base::Base;
 use crate::log;
 use crate::relays::RelayEnd;
 use crate::stack::Stack;
@@ -141,6 +142,7 @@ impl Stack {
         match self.base.core.phase {
             Phase::Draining(drain) => self.check_drain(drain),
             Phase::Closing(until) => {
+                shut_down_next(&mut self.base);
                 if self.base.ids().is_empty() || self.base.core.now >= until {
                     self.base.core.phase = Phase::Over;
                 }
@@ -175,9 +177,7 @@ impl Stack {
 
     fn close_associations(&mut self) {
         self.base.core.phase = Phase::Closing(self.base.core.now + CLOSING_TIME);
-        for id in self.base.ids() {
-            self.base.core.driver.endpoint_mut().shutdown(self.base.core.now, id);
-        }
+        shut_down_next(&mut self.base);
     }
 
     /// Whether everything that has been taken was handed over, and nobody wants more to be.
@@ -224,6 +224,17 @@ impl Stack {
         self.base.core.driver.flush(self.base.core.now);
         self.print_last_status_line();
         self.attempts.peers.finish_saving(&mut self.base.core);
+    }
+}
+
+/// Ends the associations that may need those with relays, and these when none of them is left.
+fn shut_down_next(base: &mut Base) {
+    let (mut all, now) = (base.ids(), base.core.now);
+    if all.iter().any(|id| base.core.key_of_peer(*id).is_some()) {
+        all.retain(|id| base.core.key_of_peer(*id).is_some());
+    }
+    for id in all {
+        base.core.driver.endpoint_mut().shutdown(now, id);
     }
 }
 

@@ -15,6 +15,8 @@ use std::net::{IpAddr, SocketAddr};
 /// Loopback addresses that carry paths pair up as networks of this prefix length: 127.0.1.1 with
 /// 127.0.1.2.
 const LOOPBACK_PREFIX: u8 = 24;
+/// What stands in the place of an interface where packets go through a relay.
+const BEHIND_RELAY: &str = "relay";
 /// IP packet size on loopback paths: what real paths have.
 const LOOPBACK_MTU: u16 = 1500;
 
@@ -66,6 +68,8 @@ pub(crate) struct Locals {
     pub(crate) tried: Carriers,
     /// The carriers by which peers are served beside those.
     pub(crate) carriers: Vec<Carrier>,
+    /// The address that stands for the key of this host, once associations use it.
+    pub(crate) own_key: Option<IpAddr>,
     /// How many sockets have been opened.
     sockets: u64,
 }
@@ -74,8 +78,8 @@ impl Locals {
     /// No socket is open yet.
     pub(crate) fn closed() -> Self {
         let (open, own, failed, tried, carriers) = Default::default();
-        let (begun, port, second_port, sockets) = (false, 0, None, 0);
-        Self { open, own, failed, begun, port, second_port, tried, carriers, sockets }
+        let (begun, port, second_port, own_key, sockets) = (false, 0, None, None, 0);
+        Self { open, own, failed, begun, port, second_port, tried, carriers, own_key, sockets }
     }
 
     /// Whether peers can reach this stack, as far as this host has addresses.
@@ -90,6 +94,9 @@ impl Locals {
 
     /// The interface that has `addr`.
     pub(crate) fn interface(&self, addr: IpAddr) -> &str {
+        if self.own_key == Some(addr) {
+            return BEHIND_RELAY;
+        }
         let local = self.open.iter().find(|local| local.address.addr.ip() == addr);
         local.map_or("", |local| &local.interface)
     }

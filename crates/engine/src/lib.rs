@@ -55,7 +55,7 @@ pub use config::{
     StreamScheduling, WindowProbing,
 };
 pub use ecn::Ecn;
-pub use endpoint::{ConnectError, Endpoint};
+pub use endpoint::{ConnectError, Endpoint, PathOffer};
 pub use event::{
     AddressChange, AssociationId, CloseReason, EndpointEvent, Event, KeyChange, Message,
     PartialMessage, ReconfigurationOutcome, StreamDirection,

@@ -5,7 +5,7 @@ use crate::direct::DirectFlow;
 use crate::error::{FlowError, OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
 use crate::message::{Beyond, RelayAnswer};
-use crate::mux::{FlowMux, Share};
+use crate::mux::{FlowMux, Share, relaying};
 use crate::status::{FlowCounters, FlowStatus};
 use crate::table::FlowId;
 use alloc::boxed::Box;
@@ -115,22 +115,22 @@ impl Flows {
         }
     }
 
-    /// See [`FlowMux::register`]. Nothing is relayed in the direct form.
+    /// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. Whether it was not asked before.
     pub fn register(&mut self) -> bool {
         match self {
-            Self::Mux(mux) => mux.register(),
+            Self::Mux(mux) => relaying::register(mux),
             Self::Direct(_) => false,
         }
     }
 
-    /// See [`FlowMux::is_registered`].
+    /// Whether the peer has said that it does.
     pub const fn is_registered(&self) -> bool {
-        matches!(self, Self::Mux(mux) if mux.is_registered())
+        matches!(self, Self::Mux(mux) if relaying::is_registered(mux))
     }
 
-    /// See [`FlowMux::peer_registers`].
+    /// Whether the peer has asked this side for that.
     pub const fn peer_registers(&self) -> bool {
-        matches!(self, Self::Mux(mux) if mux.peer_registers())
+        matches!(self, Self::Mux(mux) if relaying::peer_registers(mux))
     }
 
     /// See [`FlowMux::ask_whether_peer_relays`].

@@ -55,6 +55,8 @@ counters! {
     dropped_send_error,
     /// Packets dropped because no socket has the local address of their path.
     dropped_no_socket,
+    /// Packets dropped because too many wait to be carried through a relay.
+    dropped_not_carried,
     /// UDP datagrams without payload, dropped.
     dropped_empty,
     /// Receive calls that failed otherwise than by an error of an earlier packet.

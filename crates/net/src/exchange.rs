@@ -197,7 +197,8 @@ impl Exchange {
     fn transmit(&mut self, now: Instant, transmit: &Transmit) {
         let PathAddr { local, remote } = transmit.path;
         let Transmit { segment_size, may_fragment, ecn, .. } = *transmit;
-        if self.parcels.take(transmit.path, self.batch.bytes(), segment_size) {
+        if let Some(dropped) = self.parcels.take(transmit.path, self.batch.bytes(), segment_size) {
+            self.counters.dropped_not_carried += dropped;
             return;
         }
         if self.transmit_by_stream(now, transmit.path, segment_size) {

@@ -2,7 +2,7 @@
 
 use crate::common::key;
 use manypath_keys::PublicKey;
-use manypath_trust::{BadFingerprint, Fingerprint};
+use manypath_trust::{BadFingerprint, Fingerprint, is_key_address};
 use proptest::prelude::*;
 
 /// What `ssh-keygen -l` prints for this key.
@@ -12,6 +12,17 @@ const OF_SSH: &str = "SHA256:nRD6qo0UmYRKEZK2N5peJXzlLhLxv+L+dm6rFQZzjas";
 fn the_text_is_that_of_ssh() {
     let key = PublicKey::from(*b"manypath lets any TCP program us");
     assert_eq!(Fingerprint::of(&key).to_string(), OF_SSH);
+}
+
+#[test]
+fn each_key_has_an_address_that_is_its_own() {
+    let key = PublicKey::from(*b"manypath lets any TCP program us");
+    let address = Fingerprint::of(&key).address();
+    // The base64 of OF_SSH begins with 9d10 faaa.
+    assert_eq!(address.to_string(), "2001:2f:9d10:faaa:8d14:9984:4a11:92b6");
+    assert!(is_key_address(address.into()));
+    assert!(!is_key_address("2001:20::1".parse().unwrap()));
+    assert!(!is_key_address("192.0.2.1".parse().unwrap()));
 }
 
 #[test]

@@ -138,8 +138,9 @@ fn relay(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
 /// At which relays this host is registered: only where it has a key to be known by.
 fn register(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
     let said = (!args.register.is_empty()).then(|| args.register.join(",").parse::<Via>());
-    config.register = said.transpose().map_err(|e| Failure::usage(format!("--register: {e}")))?;
-    let Some(via) = config.register else { return Ok(()) };
+    let said = said.transpose().map_err(|e| Failure::usage(format!("--register: {e}")))?;
+    config.carrying.register = said;
+    let Some(via) = said else { return Ok(()) };
     if via.is_off() {
         return Err(Failure::usage("--register needs the address or the name of a relay"));
     }

@@ -291,7 +291,7 @@ impl Attempts {
 
     /// Finds the addresses of relays that have names, and again after a while.
     pub(crate) fn find_relays(&mut self, core: &mut Core, how: Lookup) {
-        let own = [core.config.via, core.config.register];
+        let own = [core.config.via, core.config.carrying.register];
         let all = core.rules.relays().into_iter().chain(own.into_iter().flatten());
         let hosts = all.flat_map(Via::relays).map(|relay| relay.host);
         let names: BTreeSet<_> = hosts.filter(|host| host.parse::<IpAddr>().is_err()).collect();

@@ -28,8 +28,8 @@ pub(crate) fn load_keys(base: &mut Base) -> io::Result<()> {
         return Ok(());
     }
     let (keys, core) = (&mut base.keys, &mut base.core);
-    let relayed =
-        core.config.via.or(core.config.register).is_some() || !core.rules.relays().is_empty();
+    let relayed = core.config.via.or(core.config.carrying.register).is_some()
+        || !core.rules.relays().is_empty();
     let of_peers = core.encrypt_of_peers();
     let is_wanted = relayed || of_peers.max(core.rules.encrypt()) != Encrypt::Off;
     if is_wanted && (keys.trust_mut().is_none() || keys.is_unkept()) {

@@ -225,6 +225,7 @@ impl Datagrams {
         id: AssociationId,
     ) {
         self.follow_answer(base, id);
+        self.follow_guest(base, id);
         loop {
             let association = base.get_mut(&id);
             let datagrams = association.and_then(|one| one.mux.datagrams_mut());

@@ -1,13 +1,15 @@
 //! Key exchanges with a peer that offers encryption and then says nothing.
 
-use super::{Failure, Keys, Rejection, Trust};
+use super::{Failure, Keys, Rejection, Standing, Trust};
 use crate::parameters;
 use crate::timers::{Timer, Timers};
 use manypath_engine::{
     AssociationId, Config, Duration, Ecn, Endpoint, Instant, LocalAddress, PacketBatch, PathAddr,
 };
+use manypath_keys::PublicKey;
 use manypath_rules::Encrypt;
-use std::net::SocketAddr;
+use manypath_trust::Fingerprint;
+use std::net::{IpAddr, SocketAddr};
 
 fn endpoint(host: u8) -> Endpoint {
     let key_management = parameters::key_management(Encrypt::Opportunistic);
@@ -54,4 +56,17 @@ fn an_exchange_that_stands_still_fails_once_and_sets_no_timer_that_is_due() {
         assert!(matches!(failed, Err(Rejection::Failed(Failure::Timeout))), "{failed:?}");
         assert_eq!(timers.next(), None, "it would be due at once, for ever");
     }
+}
+
+#[test]
+fn an_address_of_a_key_is_that_of_no_other_key() {
+    let mut trust = Trust::generate(None).unwrap();
+    let (key, other) = (PublicKey::from([1; 32]), PublicKey::from([2; 32]));
+    let addr = IpAddr::from(Fingerprint::of(&key).address());
+    assert!(matches!(trust.judge(addr, &key), Ok(Standing::Known)));
+    assert!(matches!(trust.judge(addr, &other), Err(Rejection::OtherKey { .. })));
+    assert!(trust.is_known(addr), "it may not do without encryption");
+    // Nothing that was seen there counts.
+    assert!(trust.remember(addr, other));
+    assert!(matches!(trust.judge(addr, &other), Err(Rejection::OtherKey { .. })));
 }

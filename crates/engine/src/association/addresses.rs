@@ -207,16 +207,15 @@ impl Addressing<'_> {
 
     /// Somebody who knows both ends says that `addr` may lead to the peer: it is probed now, also if it was before, and
     /// carries data once the peer has answered there. Whether there is such a path.
-    pub(crate) fn offer_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> bool {
+    pub(crate) fn offer_path(&mut self, cx: &mut Context<'_>, addr: PathAddr) -> bool {
         let (local, remote) = (addr.local.ip(), addr.remote.ip());
         let is_known = self.peer_addresses.contains(&remote);
         let Some(changes) = self.addresses.as_mut().filter(|_| self.state.sends_heartbeats())
         else {
             return false;
         };
-        let has_room = is_known || self.peer_addresses.len() < pairing::MAX_ADDRESSES;
         let is_local = cx.locals.iter().any(|own| own.addr == addr.local);
-        if !has_room || !is_local || !pairing::may_pair(local, remote) {
+        if !is_local || !pairing::may_pair(local, remote) {
             return false;
         }
         if !changes.own.contains(&local) {
@@ -225,6 +224,11 @@ impl Addressing<'_> {
             changes.untold.push((local, true));
         }
         if !is_known {
+            if self.peer_addresses.len() >= pairing::MAX_ADDRESSES
+                && !self.forget_silent_address(cx)
+            {
+                return false;
+            }
             self.peer_addresses.push(remote);
             *self.keys_changed = true;
         }
@@ -239,6 +243,19 @@ impl Addressing<'_> {
             return true;
         }
         between.len() < super::translation::MAX_PORTS && self.add_unconfirmed(cx, addr).is_some()
+    }
+
+    /// Makes room for an address of the peer: one at which it does not answer goes. False if there is none.
+    fn forget_silent_address(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_silent =
+            |path: &Path| matches!(path.state(), PathState::Unconfirmed | PathState::Inactive);
+        let silent = self.peer_addresses.iter().copied().find(|address| {
+            self.paths.iter().filter(|path| path.addr().remote.ip() == *address).all(is_silent)
+        });
+        silent.is_some_and(|address| {
+            self.remove_peer_address(cx, address);
+            true
+        })
     }
 
     /// The answer to an ASCONF that was sent on `pending` paths alone came over `addr`: nobody but the

@@ -8,6 +8,25 @@ use crate::path::PathAddr;
 use crate::time::Instant;
 use core::net::IpAddr;
 
+/// A way to the peer of an association of which a third host tells that knows both ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathOffer {
+    /// The association.
+    pub association: AssociationId,
+    /// One of the endpoint's addresses, and where packets from there may reach the peer.
+    pub path: PathAddr,
+}
+
+impl PathOffer {
+    /// Asks there at once, by a HEARTBEAT; data follows when the peer has answered. Each further call asks again. Both
+    /// ends do so at about the same time where NATs let in only what was asked for. The limit of
+    /// [`Config::amplification_limit`](crate::Config) holds for it. False where addresses cannot change (RFC 5061), or
+    /// packets not go between these two, or there are too many.
+    pub fn make(self, endpoint: &mut Endpoint, now: Instant) -> bool {
+        endpoint.with(now, self.association, |it, cx| it.addressing().offer_path(cx, self.path))
+    }
+}
+
 impl Endpoint {
     /// Makes a local address usable, and asks the peers of all associations that agreed on that to
     /// use it as well. [`crate::Event::LocalAddress`] tells what they say. Paths from the address that
@@ -77,15 +96,6 @@ impl Endpoint {
     pub fn withdraw_address_from(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
         let _unchanged = self.remove_address(now, id, address).is_err();
         self.with(now, id, |it, cx| it.take_detour(cx));
-    }
-
-    /// A third host, which both ends of an association know, says that packets from `path.local`, one of the endpoint's
-    /// addresses, may reach the peer at `path.remote`. A HEARTBEAT asks there at once, and data follows when the peer has
-    /// answered; each further call asks again. Both ends do so at about the same time where NATs let in only what was
-    /// asked for. The limit of [`Config::amplification_limit`](crate::Config) holds for it. False where addresses cannot
-    /// change (RFC 5061), or not between these two, or there are too many.
-    pub fn offer_path(&mut self, now: Instant, id: AssociationId, path: PathAddr) -> bool {
-        self.with(now, id, |it, cx| it.addressing().offer_path(cx, path))
     }
 
     /// The network has changed: paths that have failed or were never confirmed are probed now.

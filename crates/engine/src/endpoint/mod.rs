@@ -28,6 +28,7 @@ mod registry;
 mod reports;
 mod unread;
 
+pub use addresses::PathOffer;
 pub use api::{ConnectError, Endpoint};
 
 use crate::event::AssociationId;

@@ -7,7 +7,7 @@ mod commands;
 mod credit;
 mod incoming;
 mod outgoing;
-mod relaying;
+pub(crate) mod relaying;
 mod rotation;
 mod turns;
 

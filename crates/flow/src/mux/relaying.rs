@@ -90,23 +90,6 @@ impl FlowMux {
             relaying.peer.is_none() && !core::mem::replace(&mut relaying.asked, true);
     }
 
-    /// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. Whether it was not asked before.
-    pub fn register(&mut self) -> bool {
-        let asked = core::mem::replace(&mut self.relaying.registers, true);
-        self.relaying.register_due |= !asked;
-        !asked
-    }
-
-    /// Whether the peer has said that it does.
-    pub const fn is_registered(&self) -> bool {
-        self.relaying.is_registered
-    }
-
-    /// Whether the peer has asked for that.
-    pub const fn peer_registers(&self) -> bool {
-        self.relaying.peer_registers
-    }
-
     /// Opens a flow that was held, or gives it up.
     fn settle_held(&mut self, id: FlowId, answer: RelayAnswer) {
         let refusal = match answer {
@@ -222,6 +205,23 @@ impl FlowMux {
         self.note_first(whole);
         Ok(Recv::new(window, self.now))
     }
+}
+
+/// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. Whether it was not asked before.
+pub(crate) fn register(mux: &mut FlowMux) -> bool {
+    let asked = core::mem::replace(&mut mux.relaying.registers, true);
+    mux.relaying.register_due |= !asked;
+    !asked
+}
+
+/// Whether the peer has said that it does.
+pub(crate) const fn is_registered(mux: &FlowMux) -> bool {
+    mux.relaying.is_registered
+}
+
+/// Whether the peer has asked for that.
+pub(crate) const fn peer_registers(mux: &FlowMux) -> bool {
+    mux.relaying.peer_registers
 }
 
 /// A flow that waits until the peer has said whether it relays.

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(3);
 impl Datagrams {
     /// The sockets are open.
     pub(crate) fn begin_registering(&mut self, base: &mut Base) {
-        if base.core.config.register.is_none() {
+        if base.core.config.carrying.register.is_none() {
             return;
         }
         match super::begin(base) {
@@ -32,7 +32,8 @@ impl Datagrams {
 
     /// Begins an association with the first relay that can be asked, unless there is one.
     pub(crate) fn register(&mut self, base: &mut Base, attempts: &Attempts) {
-        let Some(via) = base.core.config.register.filter(|_| base.core.phase.takes_work()) else {
+        let Some(via) = base.core.config.carrying.register.filter(|_| base.core.phase.takes_work())
+        else {
             return;
         };
         base.core.after(LOOK, Timer::Register);
@@ -53,14 +54,21 @@ impl Datagrams {
             self.rendezvous.home = None;
             return;
         };
-        if association.mux.is_registered() || !base.is_established(id) || base.keys.holds(id) {
+        if association.mux.is_registered() {
+            if self.rendezvous.registered != Some(id) {
+                self.rendezvous.registered = Some(id);
+                base.core.count("own_registrations");
+                info!(target: log::STACK, "registered at the relay {}", base.core.peer_name(id));
+            }
+            return;
+        }
+        if !base.is_established(id) || base.keys.holds(id) {
             return;
         }
         if relays(base, id) == Some(true)
             && let Some(association) = base.get_mut(&id)
             && association.mux.register()
         {
-            info!(target: log::STACK, "registered at the relay {}", base.core.peer_name(id));
             base.touch(id);
         }
     }

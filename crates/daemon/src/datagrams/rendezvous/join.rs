@@ -3,7 +3,7 @@
 use super::super::open::use_datagrams;
 use super::super::serve::refuse_datagrams;
 use super::super::{DatagramId, Datagrams};
-use super::{Carrier, LIFETIME, PORT};
+use super::{Carrier, LIFETIME, PORT, Rendezvous};
 use crate::base::Base;
 use crate::log;
 use crate::services::Services;
@@ -45,7 +45,7 @@ impl Datagrams {
             Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
         };
         let source = SocketAddr::new(Fingerprint::of(&peer).address().into(), PORT);
-        let far = registered(base, destination.ip()).filter(|far| *far != id);
+        let far = self.rendezvous.guest(base, destination.ip()).filter(|far| *far != id);
         let opened = far.and_then(|far| {
             let opened = base
                 .with_datagrams(far, |datagrams| datagrams.open(destination, source, LIFETIME))?;
@@ -70,6 +70,18 @@ impl Datagrams {
         base.core.count("flows_joined");
         self.tell_seen(base, near_id);
         self.watch(base);
+    }
+
+    /// The peer of an association may have asked to be registered here.
+    pub(in super::super) fn follow_guest(&mut self, base: &mut Base, id: AssociationId) {
+        let asks = base.get(&id).is_some_and(|one| one.mux.peer_registers());
+        if asks && !self.rendezvous.guests.contains(&id) {
+            self.rendezvous.guests.retain(|guest| base.get(guest).is_some());
+            self.rendezvous.guests.insert(id);
+            base.core.count("hosts_registered");
+            let who = base.keys.who(id).unwrap_or_default();
+            info!(target: log::ASSOCIATION, "association {}: {who} is registered here", id.0);
+        }
     }
 
     /// The far end takes part: so does this side.
@@ -151,14 +163,15 @@ impl Datagrams {
     }
 }
 
-/// The association with the host that has the key for which an address stands, if it is registered here. Of several the
-/// latest: the others may be dead.
-fn registered(base: &Base, key: IpAddr) -> Option<AssociationId> {
-    let fits = |id: &AssociationId| {
-        let peer =
-            base.keys.peer_of(*id).map(|peer| IpAddr::from(Fingerprint::of(&peer).address()));
-        peer == Some(key) && base.is_established(*id)
-    };
-    let registered = base.iter().filter(|(_, one)| one.mux.peer_registers()).map(|(id, _)| *id);
-    registered.filter(fits).max_by_key(|id| id.0)
+impl Rendezvous {
+    /// The association with the host that has the key for which an address stands, if it is registered here. Of several
+    /// the latest: the others may be dead.
+    fn guest(&self, base: &Base, key: IpAddr) -> Option<AssociationId> {
+        let fits = |id: &AssociationId| {
+            let peer = base.keys.peer_of(*id);
+            let address = peer.map(|peer| IpAddr::from(Fingerprint::of(&peer).address()));
+            address == Some(key) && base.is_established(*id)
+        };
+        self.guests.iter().copied().filter(fits).max_by_key(|id| id.0)
+    }
 }

@@ -8,10 +8,13 @@ use crate::attempt::{Attempts, RelayAt, relays_at};
 use crate::base::Base;
 use crate::log;
 use crate::timers::Timer;
-use manypath_engine::{AssociationId, Duration, Instant, PathAddr};
+use manypath_engine::{
+    AssociationId, Duration, Instant, PathAddr, PathOffer, PathState, PathStatus,
+};
 use manypath_flow::{DatagramError, Refusal, SeenAt};
 use manypath_net::Parcel;
 use manypath_rules::Options;
+use manypath_trust::is_key_address;
 use std::net::{Ipv4Addr, SocketAddr};
 use tracing::{debug, info};
 
@@ -22,6 +25,8 @@ const MAX_ASKING: usize = 256;
 /// How often both ends ask for each other, and after what pause: a NAT may let in only what answers.
 const PUNCHES: u32 = 12;
 const PUNCH_PAUSE: Duration = Duration::from_millis(200);
+/// The same later on, as long as there is no other way than the relay.
+const SLOW_PUNCH_PAUSE: Duration = Duration::from_secs(8);
 /// Most pairs of addresses that are tried.
 const MAX_PAIRS: usize = 8;
 
@@ -33,8 +38,9 @@ pub(super) struct Leg {
     pub(super) remote: SocketAddr,
     /// Where the relay sees it.
     seen: SeenAt,
-    /// How often it is still asked there.
+    /// How often it is still asked there in quick succession, and when next.
     punches: u32,
+    asks_again: Option<Instant>,
     pub(super) last: Instant,
 }
 
@@ -152,7 +158,8 @@ impl Datagrams {
         }
         let id = DatagramId(base.core.next_id());
         let last = base.core.now;
-        let leg = Leg { carrier, remote, seen: SeenAt::default(), punches: 0, last };
+        let leg =
+            Leg { carrier, remote, seen: SeenAt::default(), punches: 0, asks_again: None, last };
         self.rendezvous.legs.insert(id, leg);
         self.rendezvous.by_remote.insert(remote, id);
         use_datagrams(base, carrier.0, carrier.1, id);
@@ -207,10 +214,9 @@ impl Datagrams {
 
     /// Asks for the host at the other end where the relay sees it, from all addresses of this host, as it does in turn.
     pub(crate) fn punch(&mut self, base: &mut Base, id: DatagramId) {
-        let Some(leg) = self.rendezvous.legs.get_mut(&id).filter(|leg| leg.punches > 0) else {
-            return;
-        };
-        leg.punches -= 1;
+        let Some(leg) = self.rendezvous.legs.get_mut(&id) else { return };
+        let pause = if leg.punches > 0 { PUNCH_PAUSE } else { SLOW_PUNCH_PAUSE };
+        leg.punches = leg.punches.saturating_sub(1);
         let core = &base.core;
         let is_own = |local: &&crate::locals::Local| {
             local.up && !core.scopes.is_isolated(local.address.addr.ip())
@@ -219,17 +225,26 @@ impl Datagrams {
         let with =
             |local: SocketAddr| leg.seen.iter().map(move |remote| PathAddr { local, remote });
         let pairs: Vec<PathAddr> = locals.flat_map(with).take(MAX_PAIRS).collect();
-        let associations = super::associations_with(base, leg.remote.ip());
+        let mut associations = super::associations_with(base, leg.remote.ip());
+        associations.retain(|id| !is_direct(base, *id));
         if pairs.is_empty() || associations.is_empty() {
             return;
         }
+        let now = base.core.now;
         for association in associations {
-            for pair in &pairs {
-                base.core.driver.endpoint_mut().offer_path(base.core.now, association, *pair);
+            for path in &pairs {
+                let offer = PathOffer { association, path: *path };
+                offer.make(base.core.driver.endpoint_mut(), now);
             }
         }
-        base.core.count("punches");
-        base.core.after(PUNCH_PAUSE, Timer::Punch(id));
+        base.core.count("direct_paths_asked_for");
+        let at = now + pause;
+        if let Some(leg) = self.rendezvous.legs.get_mut(&id)
+            && leg.asks_again.is_none_or(|next| next <= now || next > at)
+        {
+            leg.asks_again = Some(at);
+            base.core.timers.set(at, Timer::Punch(id));
+        }
     }
 
     /// A leg, or a flow that this relay joins, is over. False if it is neither.
@@ -273,6 +288,14 @@ impl Datagrams {
             base.core.after(super::super::end::INTERVAL, Timer::Datagrams);
         }
     }
+}
+
+/// Whether the association has a path that works without the relay.
+fn is_direct(base: &Base, id: AssociationId) -> bool {
+    let is_one = |path: &PathStatus| {
+        path.state == PathState::Active && !is_key_address(path.addr.remote.ip())
+    };
+    base.core.paths_of(id).iter().any(is_one)
 }
 
 fn refuse_parcels(base: &mut Base, remote: SocketAddr) {

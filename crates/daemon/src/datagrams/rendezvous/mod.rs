@@ -25,7 +25,7 @@ use manypath_engine::{AssociationId, Duration, Instant, LocalAddress};
 use manypath_flow::{DatagramFlow, SeenAt};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Form, Options, StepAside};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use tracing::info;
 
@@ -50,7 +50,10 @@ pub(super) struct Rendezvous {
     asking: BTreeMap<SocketAddr, leg::Asking>,
     /// The association with the relay at which this host is registered.
     home: Option<AssociationId>,
-    /// At a relay: the halves of joined flows.
+    /// That which has said so.
+    registered: Option<AssociationId>,
+    /// At a relay: the associations of hosts that are registered, and the halves of joined flows.
+    guests: BTreeSet<AssociationId>,
     halves: BTreeMap<DatagramId, join::Half>,
 }
 
@@ -93,6 +96,7 @@ pub(crate) fn begin(base: &mut Base) -> Result<(), FallbackReason> {
     let addr = SocketAddr::new(own, PORT);
     base.core.driver.carry_parcels(LocalAddress { addr, prefix_len: 128, interface: 0, mtu: MTU });
     base.core.path_policies.own_key = Some(own);
+    base.core.locals.own_key = Some(own);
     base.core.tell_path_policies();
     info!(target: log::STACK, "{own} stands for the key of this host");
     Ok(())

@@ -123,7 +123,10 @@ impl Services {
         if inodes.is_empty() {
             return Ok(Verdict::Nobody);
         }
-        let client = base.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+        let client = base.core.verified_client(id, service, source);
+        // An address that stands for a key may be of the other family.
+        let client = client.filter(|client| client.is_ipv4() == service.is_ipv4());
+        let client = client.ok_or(Denied::NoClientAddress);
         if let Some(launchers) = self.listeners.launchers_of(&inodes) {
             return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
         }

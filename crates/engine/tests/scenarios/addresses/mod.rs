@@ -3,6 +3,7 @@
 mod ending;
 mod hostile;
 mod moving;
+mod offers;
 mod partial;
 mod requests;
 mod scopes;
