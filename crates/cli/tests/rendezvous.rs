@@ -308,6 +308,25 @@ fn the_relay_carries_on_where_nats_let_nothing_through() {
 }
 
 #[test]
+fn datagrams_reach_a_host_that_is_known_by_its_key() {
+    const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/datagrams.py");
+    let mut homes = Homes::new(Symmetric, AddressRestricted);
+    let rules = "remote enable udp any lifetime=2s\nlocal enable udp port 7000\n";
+    for who in ["client", "server"] {
+        std::fs::write(homes.site.dir.join(format!("rules-{who}")), rules).unwrap();
+    }
+    let mut reload = homes.command(Who::Server, MANYPATH);
+    reload.args(["config", "reload"]);
+    assert_eq!(finish(reload).code, Some(0));
+    let mut server = homes.command(Who::Server, "python3");
+    server.args([PROGRAM, "server", "0.0.0.0", "7000"]);
+    homes.site.begin_service(server, "python3", "udp", 7000);
+    let address = homes.own_key(Who::Server)["key_address"].as_str().unwrap().to_owned();
+    let done = finish(homes.run(&format!("python3 {PROGRAM} echo {address} 7000")));
+    assert_eq!((done.code, done.stdout.trim()), (Some(0), "echo ok"), "{done:?}");
+}
+
+#[test]
 fn a_connection_moves_to_the_direct_path_and_back() {
     let mut homes = Homes::wired(PortRestricted, PortRestricted);
     homes.on_server_nat(WALL);

@@ -5,6 +5,7 @@ use crate::base::protection;
 use crate::core::Core;
 use crate::keys::NOT_AUTHORIZED;
 use crate::log;
+use crate::proven::key_of_peer;
 use crate::relays::RelayEnd;
 use crate::services::Incoming;
 use crate::stack::Stack;
@@ -47,7 +48,7 @@ impl Stack {
             }
             Event::Readable => {
                 if self.base.read_messages(id) {
-                    self.datagrams.on_protected(&mut self.base, id);
+                    self.datagrams.rendezvous.on_protected(&mut self.base, id);
                     self.base.adopt_peer_addresses(&mut self.attempts.peers, id);
                 }
             }
@@ -98,8 +99,8 @@ impl Stack {
             return;
         }
         if !up.initiated
-            && self.base.core.key_of_peer(id).is_some()
-            && !self.base.core.is_protecting(id)
+            && key_of_peer(&self.base.core, id).is_some()
+            && !self.base.core.driver.endpoint().key_agreement(id).is_some()
         {
             self.base.core.count("associations_by_key_unencrypted");
             return self.base.core.abort(id, b"not encrypted as it must be");
@@ -133,7 +134,7 @@ impl Stack {
             PathState::Inactive => self.base.disown_failed_addresses(id),
             PathState::Unconfirmed | PathState::PotentiallyFailed => {}
         }
-        self.datagrams.tell_seen_again(&mut self.base, id);
+        self.datagrams.rendezvous.tell_seen_again(&mut self.base, id);
         self.attempts.move_on(&mut self.base, id);
         self.services.answer_waiting_of(&mut self.base, &mut self.relays, id);
         self.watch.tell_watchers(&mut self.base);

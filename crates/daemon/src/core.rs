@@ -69,11 +69,6 @@ impl Core {
         self.config.encrypt.max(needed)
     }
 
-    /// Whether the ends of an association have agreed to encrypt it.
-    pub(crate) fn is_protecting(&self, id: AssociationId) -> bool {
-        self.driver.endpoint().key_agreement(id).is_some()
-    }
-
     pub(crate) fn status_of(&self, id: AssociationId) -> Option<AssociationStatus> {
         self.driver.endpoint().status(self.now, id)
     }

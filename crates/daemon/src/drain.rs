@@ -7,6 +7,7 @@
 
 use crate::base::Base;
 use crate::log;
+use crate::proven::key_of_peer;
 use crate::relays::RelayEnd;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -230,8 +231,8 @@ impl Stack {
 /// Ends the associations that may need those with relays, and these when none of them is left.
 fn shut_down_next(base: &mut Base) {
     let (mut all, now) = (base.ids(), base.core.now);
-    if all.iter().any(|id| base.core.key_of_peer(*id).is_some()) {
-        all.retain(|id| base.core.key_of_peer(*id).is_some());
+    if all.iter().any(|id| key_of_peer(&base.core, *id).is_some()) {
+        all.retain(|id| key_of_peer(&base.core, *id).is_some());
     }
     for id in all {
         base.core.driver.endpoint_mut().shutdown(now, id);

@@ -16,12 +16,6 @@ impl Core {
         self.status_of(id).map(|status| status.paths).unwrap_or_default()
     }
 
-    /// The address that stands for the key of the peer, if the association began by that.
-    pub(crate) fn key_of_peer(&self, id: AssociationId) -> Option<IpAddr> {
-        self.scopes.own_key()?;
-        self.paths_of(id).iter().map(remote).find(|addr| is_key_address(*addr))
-    }
-
     /// The peer's address on the primary path.
     pub(crate) fn peer_ip(&self, id: AssociationId) -> Option<IpAddr> {
         self.paths_of(id).iter().find(|path| path.primary).map(remote)
@@ -29,32 +23,19 @@ impl Core {
 
     /// Our addresses that the association uses, confirmed or not, that of the primary path first.
     pub(crate) fn local_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
-        self.hosts_own(locals_of(self.paths_of(id), |_| true))
+        hosts_own(self, locals_of(self.paths_of(id), |_| true))
     }
 
     /// Our addresses that a peer may name for a service. One at which it has never reached us may be that of a VPN, of
     /// containers or of a LAN to which the peer has no way: it is left out unless a rule names it.
     pub(crate) fn reachable_locals(&self, id: AssociationId, query: Query<'_>) -> Vec<IpAddr> {
         let (named, service) = (self.rules.names_address(query), query.address);
-        self.hosts_own(locals_of(self.paths_of(id), |path| {
-            path.state != PathState::Unconfirmed || named && local(path) == service.ip()
-        }))
-    }
-
-    /// Whoever reaches this host by its key may name any address of its uplinks.
-    fn hosts_own(&self, mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
-        let Some(key) = self.scopes.own_key().filter(|key| addresses.contains(key)) else {
-            return addresses;
-        };
-        addresses.retain(|addr| *addr != key);
-        let own = self.locals.open.iter().map(|local| local.address.addr.ip().to_canonical());
-        let own = own.filter(|own| !self.scopes.is_isolated(*own));
-        for own in own {
-            if !addresses.contains(&own) {
-                addresses.push(own);
-            }
-        }
-        addresses
+        hosts_own(
+            self,
+            locals_of(self.paths_of(id), |path| {
+                path.state != PathState::Unconfirmed || named && local(path) == service.ip()
+            }),
+        )
     }
 
     /// The client of a service, by an address of the service's family where the peer is now: the one that `source`
@@ -139,6 +120,27 @@ pub(crate) fn client_of(base: &Base, id: AssociationId) -> Client {
 
 pub(crate) fn is_living(path: &PathStatus) -> bool {
     matches!(path.state, PathState::Active | PathState::PotentiallyFailed)
+}
+
+/// The address that stands for the key of the peer, if the association began by that.
+pub(crate) fn key_of_peer(core: &Core, id: AssociationId) -> Option<IpAddr> {
+    core.scopes.own_key()?;
+    core.paths_of(id).iter().map(remote).find(|addr| is_key_address(*addr))
+}
+
+/// Whoever reaches this host by its key may name any address of its uplinks.
+fn hosts_own(core: &Core, mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    let Some(key) = core.scopes.own_key().filter(|key| addresses.contains(key)) else {
+        return addresses;
+    };
+    addresses.retain(|addr| *addr != key);
+    let own = core.locals.open.iter().map(|local| local.address.addr.ip().to_canonical());
+    for own in own.filter(|own| !core.scopes.is_isolated(*own)) {
+        if !addresses.contains(&own) {
+            addresses.push(own);
+        }
+    }
+    addresses
 }
 
 fn locals_of(mut paths: Vec<PathStatus>, counts: impl Fn(&PathStatus) -> bool) -> Vec<IpAddr> {

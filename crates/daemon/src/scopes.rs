@@ -206,7 +206,7 @@ impl Core {
         if self.scopes.all == before {
             return;
         }
-        self.tell_scopes();
+        tell_scopes(self);
         let old = |addr| before.iter().find(|local| local.addr == addr);
         for local in &self.scopes.all {
             if old(local.addr).is_some_and(|it| it.scope == local.scope) {
@@ -221,19 +221,6 @@ impl Core {
                 self.driver.endpoint_mut().announce_local_address(self.now, open.address);
             }
         }
-    }
-
-    fn tell_scopes(&mut self) {
-        let scopes = self.scopes.all.iter().map(|local| (local.addr, local.scope));
-        let own_key = self.scopes.own_key.map(|addr| (addr, Scope::Isolated(KEY_REALM)));
-        let scopes = scopes.chain(own_key).collect();
-        self.driver.endpoint_mut().set_local_scopes(scopes);
-    }
-
-    /// From now on associations with the hosts of keys use `addr`, which stands for this one.
-    pub(crate) fn use_own_key(&mut self, addr: IpAddr) {
-        self.scopes.own_key = Some(addr);
-        self.tell_scopes();
     }
 
     /// The same where the addresses have to be read first.
@@ -255,6 +242,19 @@ impl Core {
         };
         Ok(Config { local_addresses, ..own })
     }
+}
+
+fn tell_scopes(core: &mut Core) {
+    let scopes = core.scopes.all.iter().map(|local| (local.addr, local.scope));
+    let own_key = core.scopes.own_key.map(|addr| (addr, Scope::Isolated(KEY_REALM)));
+    let scopes = scopes.chain(own_key).collect();
+    core.driver.endpoint_mut().set_local_scopes(scopes);
+}
+
+/// From now on associations with the hosts of keys use `addr`, which stands for this one.
+pub(crate) fn use_own_key(core: &mut Core, addr: IpAddr) {
+    core.scopes.own_key = Some(addr);
+    tell_scopes(core);
 }
 
 #[cfg(test)]

@@ -225,7 +225,7 @@ impl Stack {
         self.base.core.follow_hours();
         self.attempts.peers.notice_networks(&self.base.core);
         self.uplinks.watch_network(&mut self.base);
-        self.datagrams.begin_registering(&mut self.base);
+        self.datagrams.rendezvous.begin_registering(&mut self.base);
         if self.base.core.config.accept {
             self.services.name_door(&mut self.base);
         }
@@ -323,7 +323,7 @@ impl Stack {
             self.relays.service(&mut self.base, &mut self.services, &mut self.scratch);
             self.datagrams.service(&mut self.base, &mut self.scratch);
             self.drain_flow_events();
-            self.datagrams.carry_parcels(&mut self.base, &self.attempts);
+            self.datagrams.rendezvous.carry_parcels(&mut self.base, &self.attempts);
             self.base.pump_messages();
             self.base.core.driver.flush(self.base.core.now);
         }

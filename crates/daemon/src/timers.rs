@@ -80,6 +80,8 @@ pub(crate) enum Timer {
     Register,
     /// The ends of a flow through a relay ask for each other at the addresses that it has told them.
     Punch(DatagramId),
+    /// Flows through relays may not be needed any more.
+    Ways,
     /// Names of relays are looked up again.
     RelayNames,
     /// Those who watch paths are to be told.
@@ -155,8 +157,9 @@ impl Stack {
             Timer::Budgets => base.core.on_budgets_timer(),
             Timer::Quotas => crate::budgets::on_quotas_timer(&mut base.core),
             Timer::RelayNames => self.attempts.on_relay_names_timer(&mut base.core),
-            Timer::Register => self.datagrams.register(base, &self.attempts),
-            Timer::Punch(id) => self.datagrams.punch(base, id),
+            Timer::Register => self.datagrams.rendezvous.register(base, &self.attempts),
+            Timer::Punch(id) => self.datagrams.rendezvous.punch(base, id),
+            Timer::Ways => self.datagrams.rendezvous.on_ways_timer(base),
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),

@@ -8,8 +8,9 @@ use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
 use crate::loops::Seat;
+use crate::parcels::Parcel;
 use crate::socket::SocketStatus;
-use manypath_engine::{Duration, Endpoint, Instant, LocalAddress, PathAddr};
+use manypath_engine::{Duration, Ecn, Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
@@ -372,6 +373,35 @@ impl Driver {
     /// Every socket as it stands.
     pub fn sockets(&self) -> Vec<SocketStatus> {
         self.exchange.sockets.iter().map(Bound::status).collect()
+    }
+
+    /// Makes `address` usable, whose packets the user carries in place of a socket.
+    pub fn carry_parcels(&mut self, address: LocalAddress) {
+        self.exchange.parcels.local = Some(address.addr);
+        self.endpoint_mut().add_local_address(address);
+    }
+
+    /// The next packet to be carried.
+    pub fn take_parcel(&mut self) -> Option<Parcel> {
+        self.exchange.parcels.pop()
+    }
+
+    /// Whether packets wait to be carried.
+    pub fn has_parcels(&self) -> bool {
+        !self.exchange.parcels.is_empty()
+    }
+
+    /// A packet has come that was carried.
+    pub fn deliver_parcel(&mut self, now: Instant, mut parcel: Parcel) {
+        let Parcel { path, bytes } = &mut parcel;
+        self.exchange.told = self.exchange.told.max(now);
+        let told = self.exchange.told;
+        self.endpoint_mut().handle_marked_packet(told, *path, bytes, Ecn::NotEct);
+    }
+
+    /// What is sent over a path cannot be carried.
+    pub fn refuse_parcels(&mut self, now: Instant, path: PathAddr) {
+        self.endpoint_mut().handle_unreachable(now, path);
     }
 
     fn index(&self, token: Token) -> Option<usize> {

@@ -3,8 +3,7 @@
 //! Such a path begins at an address that only stands for this host. What the endpoint sends from there waits to be taken,
 //! and what has come for it is handed over as if a socket had received it.
 
-use crate::driver::Driver;
-use manypath_engine::{Ecn, Instant, LocalAddress, PathAddr};
+use manypath_engine::PathAddr;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -23,7 +22,7 @@ pub struct Parcel {
 /// Those that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Parcels {
-    local: Option<SocketAddr>,
+    pub(crate) local: Option<SocketAddr>,
     waiting: VecDeque<Parcel>,
     bytes: usize,
 }
@@ -49,39 +48,16 @@ impl Parcels {
         }
         Some(dropped)
     }
-}
 
-impl Driver {
-    /// Makes `address` usable, whose packets the user carries in place of a socket.
-    pub fn carry_parcels(&mut self, address: LocalAddress) {
-        self.exchange.parcels.local = Some(address.addr);
-        self.endpoint_mut().add_local_address(address);
-    }
-
-    /// The next packet to be carried.
-    pub fn take_parcel(&mut self) -> Option<Parcel> {
-        let parcels = &mut self.exchange.parcels;
-        let parcel = parcels.waiting.pop_front()?;
-        parcels.bytes -= parcel.bytes.len();
+    /// The next one.
+    pub(crate) fn pop(&mut self) -> Option<Parcel> {
+        let parcel = self.waiting.pop_front()?;
+        self.bytes -= parcel.bytes.len();
         Some(parcel)
     }
 
-    /// Whether packets wait to be carried.
-    pub fn has_parcels(&self) -> bool {
-        !self.exchange.parcels.waiting.is_empty()
-    }
-
-    /// A packet has come that was carried.
-    pub fn deliver_parcel(&mut self, now: Instant, mut parcel: Parcel) {
-        let Parcel { path, bytes } = &mut parcel;
-        self.exchange.told = self.exchange.told.max(now);
-        let told = self.exchange.told;
-        self.endpoint_mut().handle_marked_packet(told, *path, bytes, Ecn::NotEct);
-    }
-
-    /// What is sent over a path cannot be carried.
-    pub fn refuse_parcels(&mut self, now: Instant, path: PathAddr) {
-        self.endpoint_mut().handle_unreachable(now, path);
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 }
 

@@ -43,10 +43,10 @@ impl Attempts {
         hold_to_uplinks(&base.core, &mut options, open.destination.ip(), source);
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
-            (Policy::Enable, Some(relays)) if !by_key => {
+            (Policy::Enable, Some(relays)) => {
                 self.begin_by_relay(base, client, open, options, ByRelay::new(relays, None))
             }
-            (Policy::Enable, _) => self.begin(base, client, open, options),
+            (Policy::Enable, None) => self.begin(base, client, open, options),
             (Policy::Disable, _) => Err(FallbackReason::Rule),
         };
         match begun {

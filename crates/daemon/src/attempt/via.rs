@@ -24,6 +24,7 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{Beyond, Destination, FlowId, HostName};
 use manypath_rules::{Encrypt, Form, Options, Policy, RelayHost, StepAside, Via};
+use manypath_trust::is_key_address;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tracing::{debug, warn};
@@ -108,7 +109,9 @@ impl RelayHosts {
         destination: SocketAddr,
         options: &Options,
     ) -> Option<Vec<RelayAt>> {
-        let via = options.via.or(core.config.via).filter(|via| !via.is_off())?;
+        // What leads to a host that is known by its key is an association with that host.
+        let is_named = |via: &Via| !via.is_off() && !is_key_address(destination.ip());
+        let via = options.via.or(core.config.via).filter(is_named)?;
         let relays = via.relays().flat_map(|host| self.at(core, host));
         let relays: Vec<_> = relays.filter(|relay| !core.locals.is_own(relay.addr)).collect();
         let is_relay = relays.iter().any(|relay| relay.addr == destination.ip());

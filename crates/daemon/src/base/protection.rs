@@ -6,6 +6,7 @@ use crate::keys::{Arrival, Rejection, Standing, Trust};
 use crate::log;
 use crate::parameters;
 use crate::peers::Peers;
+use crate::proven::key_of_peer;
 use manypath_control::status::{FallbackReason, Withheld};
 use manypath_engine::{AssociationId, Message};
 use manypath_flow::RelayAnswer;
@@ -217,7 +218,7 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
         "association {} with {peer}: {how} by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     reveal_addresses(base, id);
     tell_whether_relayed(base, id);
-    if let Some(addr) = base.core.key_of_peer(id)
+    if let Some(addr) = key_of_peer(&base.core, id)
         && addr != IpAddr::from(Fingerprint::of(&key).address())
     {
         reject(base, id, &Rejection::OtherKey { addr, presented: key });

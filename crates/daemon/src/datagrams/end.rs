@@ -25,7 +25,7 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 impl Datagrams {
     /// They cannot be carried, or no more: the program goes on with plain UDP.
     pub(super) fn give_up(&mut self, base: &mut Base, id: DatagramId, reason: FallbackReason) {
-        if self.on_way_closed(base, id, None) {
+        if self.rendezvous.on_way_closed(base, id, None) {
             return;
         }
         let by = self.attempts.get(&id).map(|one| one.by);
@@ -122,8 +122,7 @@ impl Datagrams {
         for id in ids {
             self.look_after(base, id, &rows);
         }
-        self.end_idle_ways(base);
-        self.watching = !(self.relays.is_empty() && self.rendezvous.is_empty());
+        self.watching = !self.relays.is_empty();
         if self.watching {
             base.core.after(INTERVAL, Timer::Datagrams);
         }

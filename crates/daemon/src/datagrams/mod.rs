@@ -93,7 +93,7 @@ pub(crate) struct Datagrams {
     ended_onward: Vec<(PublicKey, onward::Moved)>,
     /// Relays that were of no use, and why.
     failed_relays: Vec<(RelayAt, FallbackReason)>,
-    rendezvous: Rendezvous,
+    pub(crate) rendezvous: Rendezvous,
 }
 
 impl Datagrams {

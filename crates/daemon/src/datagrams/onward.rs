@@ -35,7 +35,7 @@ impl Datagrams {
         destination: SocketAddr,
     ) {
         if is_key_address(destination.ip()) {
-            return self.join(base, services, (id, flow), destination);
+            return self.rendezvous.join(base, services, (id, flow), destination);
         }
         // They are led on by no other relay, so that they do not come back.
         let peer = match services.admit_onward(base, id, Some(())) {
@@ -88,6 +88,7 @@ impl Datagrams {
 
     /// What has been moved beyond this host for peers: flows that have ended since the last call.
     pub(crate) fn take_ended_onward(&mut self) -> Vec<(PublicKey, Moved)> {
+        self.ended_onward.extend(self.rendezvous.take_ended());
         std::mem::take(&mut self.ended_onward)
     }
 

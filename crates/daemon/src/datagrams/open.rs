@@ -11,7 +11,7 @@ use crate::attempt::{
 };
 use crate::base::{Base, protection};
 use crate::core::Core;
-use crate::datagrams::Datagrams;
+use crate::datagrams::{Datagrams, rendezvous};
 use crate::log;
 use crate::parameters;
 use crate::path_policies::hold_to_uplinks;
@@ -23,6 +23,7 @@ use manypath_control::{Reply, Transport};
 use manypath_engine::AssociationId;
 use manypath_flow::{DatagramError, DatagramFlow, Refusal};
 use manypath_rules::{Options, Policy};
+use manypath_trust::is_key_address;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -42,6 +43,9 @@ impl Datagrams {
     ) {
         let (policy, mut options) = base.core.rules.datagrams(destination);
         options.encrypt = Some(base.core.encrypt_for(&options));
+        if is_key_address(destination.ip()) {
+            options = rendezvous::options(options);
+        }
         hold_to_uplinks(&base.core, &mut options, destination.ip(), Some(source.ip()));
         let begun = match policy {
             Policy::Enable => self.begin(base, attempts, client, destination, source, options),
@@ -88,6 +92,7 @@ impl Datagrams {
         let received = base.core.packets_received(association);
         let patience = match by {
             Some(_) => patience_with_relay(base, association),
+            None if is_key_address(destination.ip()) => rendezvous::PATIENCE,
             None => fallback_patience(&base.core, false),
         };
         let (step, until) = (Step::Connecting, base.core.now + patience);

@@ -225,7 +225,7 @@ impl Datagrams {
         id: AssociationId,
     ) {
         self.follow_answer(base, id);
-        self.follow_guest(base, id);
+        self.rendezvous.follow_guest(base, id);
         loop {
             let association = base.get_mut(&id);
             let datagrams = association.and_then(|one| one.mux.datagrams_mut());
@@ -250,14 +250,14 @@ impl Datagrams {
             }
             DatagramEvent::Accepted(flow) => {
                 if let Some(user) = datagram_user(base, id, flow)
-                    && !self.on_far_accepted(base, user)
+                    && !self.rendezvous.on_far_accepted(base, user)
                 {
                     self.promise(base, user, Some(flow));
                 }
             }
             DatagramEvent::Received(flow, payload) => {
                 if let Some(user) = datagram_user(base, id, flow)
-                    && !self.on_parcel(base, user, &payload)
+                    && !self.rendezvous.on_parcel(base, user, &payload)
                 {
                     self.deliver(base, user, &payload);
                 }
@@ -269,7 +269,7 @@ impl Datagrams {
             }
             DatagramEvent::SeenAt(flow, seen) => {
                 if let Some(user) = datagram_user(base, id, flow) {
-                    self.on_seen(base, user, seen);
+                    self.rendezvous.on_seen(base, user, seen);
                 }
             }
             DatagramEvent::Closed(flow, why) => self.on_closed(base, id, flow, why),
@@ -286,7 +286,7 @@ impl Datagrams {
         let Some(user) = super::end::forget_datagrams(base, id, flow) else {
             return;
         };
-        if self.on_way_closed(base, user, why) {
+        if self.rendezvous.on_way_closed(base, user, why) {
             return;
         }
         let relay = self.relays.get_mut(&user);

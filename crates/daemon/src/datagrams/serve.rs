@@ -31,8 +31,8 @@ impl Datagrams {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        if self.is_call(base, id, destination) {
-            return self.answer_call(base, (id, flow), source);
+        if self.rendezvous.is_call(base, id, destination) {
+            return self.rendezvous.answer_call(base, (id, flow), source);
         }
         if !base.core.phase.serves_peers() {
             return refuse_datagrams(base, id, flow, Refusal::Busy, "datagrams_denied_ending");

@@ -144,7 +144,7 @@ fn longer_messages_are_read_as_far_as_known() {
 
 #[test]
 fn unknown_types_are_ignorable_from_128_on() {
-    for kind in [0, 9, 127, 140, 255] {
+    for kind in [0, 9, 127, 141, 255] {
         let bytes = [kind, 0, 0, 0, 0, 0, 0, 1, 9, 9];
         let expected = match kind {
             128.. => Ok(Parsed::Ignorable(kind)),

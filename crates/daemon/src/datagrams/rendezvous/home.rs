@@ -1,9 +1,8 @@
 //! A host that registers at relays, so that others reach it there by its key.
 
-use super::super::Datagrams;
 use super::super::onward::{association_with, relays};
 use super::super::serve::refuse_datagrams;
-use super::{Carrier, PORT};
+use super::{Carrier, PORT, Rendezvous};
 use crate::attempt::{Attempts, relays_at};
 use crate::base::Base;
 use crate::log;
@@ -18,7 +17,7 @@ use tracing::{info, warn};
 /// How often it is looked whether the relay is still there, and how long one may take to answer.
 const LOOK: Duration = Duration::from_secs(3);
 
-impl Datagrams {
+impl Rendezvous {
     /// The sockets are open.
     pub(crate) fn begin_registering(&mut self, base: &mut Base) {
         if base.core.config.carrying.register.is_none() {
@@ -37,26 +36,25 @@ impl Datagrams {
             return;
         };
         base.core.after(LOOK, Timer::Register);
-        if self.rendezvous.home.is_some_and(|id| base.get(&id).is_some()) {
+        if self.home.is_some_and(|id| base.get(&id).is_some()) {
             return;
         }
         let unbound = Ipv4Addr::UNSPECIFIED.into();
         let options = Options::default();
         let mut relays = relays_at(attempts, &base.core, via).into_iter();
-        self.rendezvous.home =
-            relays.find_map(|relay| association_with(base, relay, unbound, &options).ok());
+        self.home = relays.find_map(|relay| association_with(base, relay, unbound, &options).ok());
     }
 
     /// The relay may have said meanwhile that it is one.
     pub(super) fn follow_home(&mut self, base: &mut Base) {
-        let Some(id) = self.rendezvous.home else { return };
+        let Some(id) = self.home else { return };
         let Some(association) = base.get(&id) else {
-            self.rendezvous.home = None;
+            self.home = None;
             return;
         };
         if association.mux.is_registered() {
-            if self.rendezvous.registered != Some(id) {
-                self.rendezvous.registered = Some(id);
+            if self.registered != Some(id) {
+                self.registered = Some(id);
                 base.core.count("own_registrations");
                 info!(target: log::STACK, "registered at the relay {}", base.core.peer_name(id));
             }
@@ -81,7 +79,8 @@ impl Datagrams {
         destination: SocketAddr,
     ) -> bool {
         let own = base.core.scopes.own_key();
-        own == Some(destination.ip()) && self.rendezvous.home == Some(id)
+        let is_own = own == Some(destination.ip()) && destination.port() == PORT;
+        is_own && self.home == Some(id)
     }
 
     pub(in super::super) fn answer_call(

@@ -1,8 +1,8 @@
 //! The relay: two flows of datagrams, each of an association with an authorized peer, become one.
 
+use super::super::DatagramId;
 use super::super::open::use_datagrams;
 use super::super::serve::refuse_datagrams;
-use super::super::{DatagramId, Datagrams};
 use super::{Carrier, LIFETIME, PORT, Rendezvous};
 use crate::base::Base;
 use crate::log;
@@ -31,7 +31,7 @@ impl Half {
     }
 }
 
-impl Datagrams {
+impl Rendezvous {
     /// A peer asks for the host that has a key.
     pub(in super::super) fn join(
         &mut self,
@@ -45,7 +45,10 @@ impl Datagrams {
             Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
         };
         let source = SocketAddr::new(Fingerprint::of(&peer).address().into(), PORT);
-        let far = self.rendezvous.guest(base, destination.ip()).filter(|far| *far != id);
+        // There is nothing else at such an address than its host's association.
+        let far = Some(destination).filter(|destination| destination.port() == PORT);
+        let far = far.and_then(|destination| self.guest(base, destination.ip()));
+        let far = far.filter(|far| *far != id);
         let opened = far.and_then(|far| {
             let opened = base
                 .with_datagrams(far, |datagrams| datagrams.open(destination, source, LIFETIME))?;
@@ -60,8 +63,8 @@ impl Datagrams {
         let (near_id, far_id) = (DatagramId(near_id), DatagramId(far_id));
         let last = base.core.now;
         let half = |carrier, other, opener| Half { carrier, other, opener, moved: (0, 0), last };
-        self.rendezvous.halves.insert(near_id, half((id, flow), far_id, Some(peer)));
-        self.rendezvous.halves.insert(far_id, half(far, near_id, None));
+        self.halves.insert(near_id, half((id, flow), far_id, Some(peer)));
+        self.halves.insert(far_id, half(far, near_id, None));
         use_datagrams(base, id, flow, near_id);
         use_datagrams(base, far.0, far.1, far_id);
         base.with_datagrams(id, |datagrams| datagrams.set_lifetime(flow, LIFETIME));
@@ -75,9 +78,9 @@ impl Datagrams {
     /// The peer of an association may have asked to be registered here.
     pub(in super::super) fn follow_guest(&mut self, base: &mut Base, id: AssociationId) {
         let asks = base.get(&id).is_some_and(|one| one.mux.peer_registers());
-        if asks && !self.rendezvous.guests.contains(&id) {
-            self.rendezvous.guests.retain(|guest| base.get(guest).is_some());
-            self.rendezvous.guests.insert(id);
+        if asks && !self.guests.contains(&id) {
+            self.guests.retain(|guest| base.get(guest).is_some());
+            self.guests.insert(id);
             base.core.count("hosts_registered");
             let who = base.keys.who(id).unwrap_or_default();
             info!(target: log::ASSOCIATION, "association {}: {who} is registered here", id.0);
@@ -86,10 +89,10 @@ impl Datagrams {
 
     /// The far end takes part: so does this side.
     pub(in super::super) fn on_far_accepted(&mut self, base: &mut Base, id: DatagramId) -> bool {
-        let Some(half) = self.rendezvous.halves.get(&id) else {
-            return self.rendezvous.legs.contains_key(&id);
+        let Some(half) = self.halves.get(&id) else {
+            return self.legs.contains_key(&id);
         };
-        if let Some(near) = self.rendezvous.halves.get(&half.other) {
+        if let Some(near) = self.halves.get(&half.other) {
             let (association, flow) = near.carrier;
             base.with_datagrams(association, |datagrams| datagrams.accept(flow));
         }
@@ -98,7 +101,7 @@ impl Datagrams {
 
     /// Tells both ends where the other one is seen.
     fn tell_seen(&self, base: &mut Base, id: DatagramId) {
-        let halves = &self.rendezvous.halves;
+        let halves = &self.halves;
         let Some(half) = halves.get(&id) else { return };
         let Some(other) = halves.get(&half.other) else { return };
         let (one, two) = (half.carrier, other.carrier);
@@ -110,7 +113,7 @@ impl Datagrams {
     /// The peer of an association may have moved.
     pub(crate) fn tell_seen_again(&self, base: &mut Base, id: AssociationId) {
         let of = |(_, half): &(&DatagramId, &Half)| half.carrier.0 == id;
-        let all = self.rendezvous.halves.iter().filter(of).map(|(id, _)| *id);
+        let all = self.halves.iter().filter(of).map(|(id, _)| *id);
         for half in all.collect::<Vec<_>>() {
             self.tell_seen(base, half);
         }
@@ -120,10 +123,10 @@ impl Datagrams {
     pub(super) fn pass_over(&mut self, base: &mut Base, id: DatagramId, payload: &[u8]) -> bool {
         let now = base.core.now;
         let bytes = payload.len() as u64;
-        let Some(half) = self.rendezvous.halves.get_mut(&id) else { return false };
+        let Some(half) = self.halves.get_mut(&id) else { return false };
         (half.last, half.moved.1) = (now, half.moved.1 + bytes);
         let other = half.other;
-        let Some(other) = self.rendezvous.halves.get_mut(&other) else { return true };
+        let Some(other) = self.halves.get_mut(&other) else { return true };
         other.moved.0 += bytes;
         let (association, flow) = other.carrier;
         let time = Duration::from_nanos(now.as_nanos());
@@ -138,10 +141,10 @@ impl Datagrams {
         id: DatagramId,
         why: Option<Refusal>,
     ) -> bool {
-        let Some(half) = self.rendezvous.halves.remove(&id) else { return false };
-        let other = self.rendezvous.halves.remove(&half.other);
+        let Some(half) = self.halves.remove(&id) else { return false };
+        let other = self.halves.remove(&half.other);
         for one in [Some(&half), other.as_ref()].into_iter().flatten() {
-            self.ended_onward.extend(one.moved());
+            self.ended.extend(one.moved());
             let (association, flow) = one.carrier;
             base.with_datagrams(association, |datagrams| datagrams.close(flow, why));
             super::super::end::forget_datagrams(base, association, flow);
@@ -151,7 +154,7 @@ impl Datagrams {
 
     pub(super) fn end_idle_halves(&mut self, base: &mut Base) {
         let now = base.core.now;
-        let halves = &self.rendezvous.halves;
+        let halves = &self.halves;
         let rested = |half: &Half| super::has_rested(now, half.last);
         let is_idle = |(_, half): &(&DatagramId, &Half)| {
             rested(half) && halves.get(&half.other).is_none_or(rested)

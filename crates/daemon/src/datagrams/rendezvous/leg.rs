@@ -1,12 +1,13 @@
 //! Packets between the engine and a flow of datagrams that leads to a relay, and the search for ways past that.
 
+use super::super::DatagramId;
 use super::super::onward::{association_with, relays};
 use super::super::open::use_datagrams;
-use super::super::{DatagramId, Datagrams};
-use super::{Carrier, LIFETIME, PATIENCE, PORT};
+use super::{Carrier, IDLE, LIFETIME, PATIENCE, PORT, Rendezvous};
 use crate::attempt::{Attempts, RelayAt, relays_at};
 use crate::base::Base;
 use crate::log;
+use crate::proven::key_of_peer;
 use crate::timers::Timer;
 use manypath_engine::{
     AssociationId, Duration, Instant, PathAddr, PathOffer, PathState, PathStatus,
@@ -54,16 +55,16 @@ pub(super) struct Asking {
     until: Instant,
 }
 
-impl Datagrams {
+impl Rendezvous {
     /// Sends what the engine has for hosts that are known by their keys.
     pub(crate) fn carry_parcels(&mut self, base: &mut Base, attempts: &Attempts) {
         while let Some(parcel) = base.core.driver.take_parcel() {
-            match self.rendezvous.by_remote.get(&parcel.path.remote).copied() {
+            match self.by_remote.get(&parcel.path.remote).copied() {
                 Some(id) => self.send_parcel(base, id, &parcel),
                 None => self.hold_parcel(base, attempts, parcel),
             }
         }
-        let asking: Vec<SocketAddr> = self.rendezvous.asking.keys().copied().collect();
+        let asking: Vec<SocketAddr> = self.asking.keys().copied().collect();
         for remote in asking {
             self.look_for_way(base, remote);
         }
@@ -72,7 +73,7 @@ impl Datagrams {
 
     fn send_parcel(&mut self, base: &mut Base, id: DatagramId, parcel: &Parcel) {
         let now = base.core.now;
-        let Some(leg) = self.rendezvous.legs.get_mut(&id) else { return };
+        let Some(leg) = self.legs.get_mut(&id) else { return };
         leg.last = now;
         let (association, flow) = leg.carrier;
         let time = Duration::from_nanos(now.as_nanos());
@@ -85,9 +86,10 @@ impl Datagrams {
 
     fn hold_parcel(&mut self, base: &mut Base, attempts: &Attempts, parcel: Parcel) {
         let remote = parcel.path.remote;
-        let asking = &mut self.rendezvous.asking;
+        let asking = &mut self.asking;
         if !asking.contains_key(&remote) {
-            let Some(via) = base.core.rules.connect(remote).1.via.or(base.core.config.via) else {
+            let via = base.core.rules.connect(remote).1.via.or(base.core.config.via);
+            let Some(via) = via.filter(|via| !via.is_off()) else {
                 // A host that waits to be called finds no other way by itself.
                 return base.core.count("parcels_without_way");
             };
@@ -109,7 +111,7 @@ impl Datagrams {
 
     /// Asks the next relay, or the present one as soon as it can be asked.
     fn look_for_way(&mut self, base: &mut Base, remote: SocketAddr) {
-        let Some(one) = self.rendezvous.asking.get_mut(&remote) else { return };
+        let Some(one) = self.asking.get_mut(&remote) else { return };
         loop {
             let known = one.association.filter(|id| base.get(id).is_some());
             let Some(id) = known else {
@@ -142,7 +144,7 @@ impl Datagrams {
             .with_datagrams(association, |datagrams| datagrams.open_beyond(remote, own, LIFETIME));
         let Some(Ok(flow)) = opened else { return self.give_up_way(base, remote) };
         let id = self.begin_leg(base, (association, flow), remote);
-        let held = self.rendezvous.asking.remove(&remote).map(|one| one.held).unwrap_or_default();
+        let held = self.asking.remove(&remote).map(|one| one.held).unwrap_or_default();
         held.iter().for_each(|parcel| self.send_parcel(base, id, parcel));
         debug!(target: log::PATH, "{remote}: asked for at the relay of association {}", association.0);
     }
@@ -153,15 +155,15 @@ impl Datagrams {
         carrier: Carrier,
         remote: SocketAddr,
     ) -> DatagramId {
-        if let Some(old) = self.rendezvous.by_remote.get(&remote).copied() {
+        if let Some(old) = self.by_remote.get(&remote).copied() {
             self.end_leg(base, old);
         }
         let id = DatagramId(base.core.next_id());
         let last = base.core.now;
         let leg =
             Leg { carrier, remote, seen: SeenAt::default(), punches: 0, asks_again: None, last };
-        self.rendezvous.legs.insert(id, leg);
-        self.rendezvous.by_remote.insert(remote, id);
+        self.legs.insert(id, leg);
+        self.by_remote.insert(remote, id);
         use_datagrams(base, carrier.0, carrier.1, id);
         self.watch(base);
         id
@@ -169,7 +171,7 @@ impl Datagrams {
 
     /// No relay leads to the host.
     fn give_up_way(&mut self, base: &mut Base, remote: SocketAddr) {
-        self.rendezvous.asking.remove(&remote);
+        self.asking.remove(&remote);
         base.core.count("hosts_without_way");
         refuse_parcels(base, remote);
     }
@@ -182,7 +184,7 @@ impl Datagrams {
         payload: &[u8],
     ) -> bool {
         let now = base.core.now;
-        let Some(leg) = self.rendezvous.legs.get_mut(&id) else {
+        let Some(leg) = self.legs.get_mut(&id) else {
             return self.pass_over(base, id, payload);
         };
         leg.last = now;
@@ -194,7 +196,7 @@ impl Datagrams {
 
     /// The relay says where it sees the host at the other end.
     pub(in super::super) fn on_seen(&mut self, base: &mut Base, id: DatagramId, seen: SeenAt) {
-        let Some(leg) = self.rendezvous.legs.get_mut(&id) else { return };
+        let Some(leg) = self.legs.get_mut(&id) else { return };
         let addresses: Vec<_> = seen.iter().map(|addr| addr.to_string()).collect();
         debug!(target: log::PATH, "{}: the relay sees it at {}", leg.remote, addresses.join(", "));
         (leg.seen, leg.punches) = (seen, PUNCHES);
@@ -203,10 +205,10 @@ impl Datagrams {
 
     /// An association is encrypted from now on, so that it is known to be with the host that was asked for.
     pub(crate) fn on_protected(&mut self, base: &mut Base, id: AssociationId) {
-        let remote = base.core.key_of_peer(id).map(|addr| SocketAddr::new(addr, PORT));
-        let leg = remote.and_then(|remote| self.rendezvous.by_remote.get(&remote)).copied();
+        let remote = key_of_peer(&base.core, id).map(|addr| SocketAddr::new(addr, PORT));
+        let leg = remote.and_then(|remote| self.by_remote.get(&remote)).copied();
         let Some(id) = leg else { return };
-        if let Some(leg) = self.rendezvous.legs.get_mut(&id) {
+        if let Some(leg) = self.legs.get_mut(&id) {
             leg.punches = PUNCHES;
         }
         self.punch(base, id);
@@ -214,7 +216,7 @@ impl Datagrams {
 
     /// Asks for the host at the other end where the relay sees it, from all addresses of this host, as it does in turn.
     pub(crate) fn punch(&mut self, base: &mut Base, id: DatagramId) {
-        let Some(leg) = self.rendezvous.legs.get_mut(&id) else { return };
+        let Some(leg) = self.legs.get_mut(&id) else { return };
         let pause = if leg.punches > 0 { PUNCH_PAUSE } else { SLOW_PUNCH_PAUSE };
         leg.punches = leg.punches.saturating_sub(1);
         let core = &base.core;
@@ -239,7 +241,7 @@ impl Datagrams {
         }
         base.core.count("direct_paths_asked_for");
         let at = now + pause;
-        if let Some(leg) = self.rendezvous.legs.get_mut(&id)
+        if let Some(leg) = self.legs.get_mut(&id)
             && leg.asks_again.is_none_or(|next| next <= now || next > at)
         {
             leg.asks_again = Some(at);
@@ -254,7 +256,7 @@ impl Datagrams {
         id: DatagramId,
         why: Option<Refusal>,
     ) -> bool {
-        let Some(leg) = self.rendezvous.legs.get(&id) else {
+        let Some(leg) = self.legs.get(&id) else {
             return self.end_half(base, id, why);
         };
         let remote = leg.remote;
@@ -267,25 +269,30 @@ impl Datagrams {
     }
 
     pub(super) fn end_leg(&mut self, base: &mut Base, id: DatagramId) {
-        let Some(leg) = self.rendezvous.legs.remove(&id) else { return };
-        if self.rendezvous.by_remote.get(&leg.remote) == Some(&id) {
-            self.rendezvous.by_remote.remove(&leg.remote);
+        let Some(leg) = self.legs.remove(&id) else { return };
+        if self.by_remote.get(&leg.remote) == Some(&id) {
+            self.by_remote.remove(&leg.remote);
         }
         super::super::end::close_flow(base, leg.carrier.0, Some(leg.carrier.1));
     }
 
     /// Ends ways that nobody needs any more.
-    pub(in super::super) fn end_idle_ways(&mut self, base: &mut Base) {
+    pub(crate) fn on_ways_timer(&mut self, base: &mut Base) {
         let now = base.core.now;
-        let idle = self.rendezvous.legs.iter().filter(|(_, leg)| super::has_rested(now, leg.last));
+        let idle = self.legs.iter().filter(|(_, leg)| super::has_rested(now, leg.last));
         let idle: Vec<DatagramId> = idle.map(|(id, _)| *id).collect();
         idle.into_iter().for_each(|id| self.end_leg(base, id));
         self.end_idle_halves(base);
+        self.watching = !self.is_empty();
+        if self.watching {
+            base.core.after(IDLE, Timer::Ways);
+        }
     }
 
+    /// Looks from time to time whether ways are still needed.
     pub(super) fn watch(&mut self, base: &mut Base) {
         if !std::mem::replace(&mut self.watching, true) {
-            base.core.after(super::super::end::INTERVAL, Timer::Datagrams);
+            base.core.after(IDLE, Timer::Ways);
         }
     }
 }

@@ -20,6 +20,8 @@ mod leg;
 use super::DatagramId;
 use crate::base::Base;
 use crate::log;
+use crate::proven::key_of_peer;
+use crate::scopes;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration, Instant, LocalAddress};
 use manypath_flow::{DatagramFlow, SeenAt};
@@ -42,7 +44,7 @@ const IDLE: Duration = Duration::from_secs(200);
 
 /// Ways of packets that no socket receives.
 #[derive(Debug, Default)]
-pub(super) struct Rendezvous {
+pub(crate) struct Rendezvous {
     legs: BTreeMap<DatagramId, leg::Leg>,
     /// The leg to each host.
     by_remote: BTreeMap<SocketAddr, DatagramId>,
@@ -55,19 +57,28 @@ pub(super) struct Rendezvous {
     /// At a relay: the associations of hosts that are registered, and the halves of joined flows.
     guests: BTreeSet<AssociationId>,
     halves: BTreeMap<DatagramId, join::Half>,
+    /// What joined flows that have ended had moved, for those who had opened them.
+    ended: Vec<(PublicKey, (u64, u64))>,
+    /// Whether it is looked from time to time who still needs a way.
+    watching: bool,
 }
 
 /// A flow of datagrams of an association.
 type Carrier = (AssociationId, DatagramFlow);
 
 impl Rendezvous {
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.legs.is_empty() && self.halves.is_empty()
     }
 
     /// What the flows that a relay joins have moved, for those who have opened them.
     pub(super) fn moved(&self) -> impl Iterator<Item = (PublicKey, (u64, u64))> {
         self.halves.values().filter_map(join::Half::moved)
+    }
+
+    /// The same of flows that have ended since the last call.
+    pub(super) fn take_ended(&mut self) -> Vec<(PublicKey, (u64, u64))> {
+        std::mem::take(&mut self.ended)
     }
 }
 
@@ -92,7 +103,7 @@ pub(crate) fn begin(base: &mut Base) -> Result<(), FallbackReason> {
         return Ok(());
     }
     let own = base.keys.own_address().ok_or(FallbackReason::NotEncrypted)?;
-    base.core.use_own_key(own);
+    scopes::use_own_key(&mut base.core, own);
     let addr = SocketAddr::new(own, PORT);
     base.core.driver.carry_parcels(LocalAddress { addr, prefix_len: 128, interface: 0, mtu: MTU });
     base.core.path_policies.own_key = Some(own);
@@ -104,7 +115,7 @@ pub(crate) fn begin(base: &mut Base) -> Result<(), FallbackReason> {
 
 /// The associations with the host at an address that stands for its key, if they are encrypted by now.
 fn associations_with(base: &Base, remote: IpAddr) -> Vec<AssociationId> {
-    let with = |id: &AssociationId| base.core.key_of_peer(*id) == Some(remote);
+    let with = |id: &AssociationId| key_of_peer(&base.core, *id) == Some(remote);
     base.ids().into_iter().filter(with).filter(|id| base.keys.peer_of(*id).is_some()).collect()
 }
 
