@@ -100,7 +100,7 @@ impl Stack {
         }
         if !up.initiated
             && key_of_peer(&self.base.core, id).is_some()
-            && !self.base.core.driver.endpoint().key_agreement(id).is_some()
+            && self.base.core.driver.endpoint().key_agreement(id).is_none()
         {
             self.base.core.count("associations_by_key_unencrypted");
             return self.base.core.abort(id, b"not encrypted as it must be");
