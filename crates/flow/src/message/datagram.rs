@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 /// What a control message about a flow of datagrams says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DatagramBody {
     /// Opens the flow (type 130, ordered, from the opener).
     Open(DatagramOpen),
@@ -35,23 +35,20 @@ const MAX_SEEN: usize = 8;
 /// ```text
 /// | header (8) | Count (1) | Reserved (3) | Count times: address (8 or 20) |
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct SeenAt([Option<SocketAddr>; MAX_SEEN]);
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct SeenAt(Vec<SocketAddr>);
 
 impl SeenAt {
     /// One after the other.
     pub fn iter(&self) -> impl Iterator<Item = SocketAddr> {
-        self.0.into_iter().flatten()
+        self.0.iter().copied()
     }
 
     fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
         let count = reader.u8()?;
         let _reserved = reader.array::<3>()?;
-        let mut seen = Self::default();
-        for place in seen.0.iter_mut().take(count.into()) {
-            *place = Some(address::parse(reader)?);
-        }
-        Ok(seen)
+        let count = usize::from(count).min(MAX_SEEN);
+        (0..count).map(|_| address::parse(reader)).collect::<Result<_, _>>().map(Self)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -63,9 +60,7 @@ impl SeenAt {
 impl FromIterator<SocketAddr> for SeenAt {
     /// The first of them, as many as there is room for.
     fn from_iter<I: IntoIterator<Item = SocketAddr>>(addresses: I) -> Self {
-        let mut seen = Self::default();
-        seen.0.iter_mut().zip(addresses).for_each(|(place, address)| *place = Some(address));
-        seen
+        Self(addresses.into_iter().take(MAX_SEEN).collect())
     }
 }
 

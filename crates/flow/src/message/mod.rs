@@ -169,7 +169,8 @@ impl Body {
 }
 
 impl Control {
-    /// Reads a message. Never panics, and allocates nothing but what opens a flow beyond the acceptor.
+    /// Reads a message. Never panics, and allocates nothing but what opens a flow beyond the acceptor, and a
+    /// few addresses.
     pub fn parse(bytes: &[u8]) -> Result<Parsed, FlowError> {
         let kind = bytes.first().copied().unwrap_or(0);
         let mut reader = Reader::new(kind, bytes);

@@ -73,7 +73,8 @@ impl Rendezvous {
 
     /// What the flows that a relay joins have moved, for those who have opened them.
     pub(super) fn moved(&self) -> impl Iterator<Item = (PublicKey, (u64, u64))> {
-        self.halves.values().filter_map(join::Half::moved)
+        let open = self.halves.values().filter_map(join::Half::moved);
+        open.chain(self.ended.iter().copied())
     }
 
     /// The same of flows that have ended since the last call.
