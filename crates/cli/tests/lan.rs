@@ -3,6 +3,9 @@
 
 use crate::common;
 
+mod datagrams;
+mod packets;
+
 use common::gateways::{inner_host, sh};
 use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
@@ -12,17 +15,19 @@ use std::process::{Child, Command, Stdio};
 const FILE: u64 = 6_000_000;
 /// A server without manypath, behind the one with it.
 const PLAIN: &str = "198.51.100.2";
+const PLAIN_V6: &str = "fd99::2";
 /// What BusyBox serves, and where.
 const SERVE: [&str; 5] = ["-f", "-p", "8000", "-h", "www"];
 /// What the network's hosts are.
-const HOSTS: [&str; 2] = ["192.168.7.11", "192.168.8.12"];
+const HOSTS: [&str; 3] = ["192.168.7.11", "192.168.8.12", "192.168.9.13"];
 
-/// The left host is a router with two uplinks and two hosts behind it, the right one a server with manypath, and one
+/// The left host is a router with two uplinks and three hosts behind it, the right one a server with manypath, and one
 /// without it behind it.
 struct Network {
     site: Site,
     /// Processes in the networks of the hosts and of the server without manypath.
-    hosts: [u32; 2],
+    hosts: [u32; 3],
+    plain: u32,
     interfaces: &'static str,
     content: Vec<u8>,
 }
@@ -30,26 +35,35 @@ struct Network {
 impl Network {
     /// Each host at an interface of its own, or both at a bridge.
     fn new(bridged: bool) -> Self {
+        Self::with_server(bridged, |site| site.serve("8080"))
+    }
+
+    /// `serve` starts what the right host serves.
+    fn with_server(bridged: bool, serve: impl FnOnce(&mut Site)) -> Self {
         let mut site = Site::with_paths(&["20mbit,10ms,queue=100", "20mbit,15ms,queue=100"]);
         site.web();
         let content = site.random_file("file", FILE);
-        site.serve("8080");
+        serve(&mut site);
         let plain = inner_host(&mut site, Host::Right);
         let line = format!(
             "ip link add out type veth peer name in netns {plain}; ip link set out up
              ip address add 198.51.100.1/24 dev out; echo 1 > /proc/sys/net/ipv4/ip_forward
              ip route add 192.168.0.0/16 via 10.77.1.1
              nsenter --net=/proc/{plain}/ns/net sh -ec '
-               ip link set lo up; ip link set in up; ip address add {PLAIN}/24 dev in; ip route add default via 198.51.100.1'"
+               ip link set lo up; ip link set in up; ip address add {PLAIN}/24 dev in; ip route add default via 198.51.100.1
+               ip address add {PLAIN_V6}/64 dev in nodad; ip -6 route add default via fd99::1'
+             ip address add fd99::1/64 dev out nodad"
         );
         sh(&site, Host::Right, &line);
         let mut web = site.command(Host::Right, find("nsenter"));
         web.arg(format!("--net=/proc/{plain}/ns/net")).args(["busybox", "httpd"]).args(SERVE);
         site.begin_service(web, "busybox", "tcp6", 8000);
-        let hosts = [(); 2].map(|()| inner_host(&mut site, Host::Left));
-        let mut line =
-            "echo 1 > /proc/sys/net/ipv4/ip_forward; ip route add 198.51.100.0/24 via 10.77.1.2\n"
-                .to_owned();
+        let hosts = [(); 3].map(|()| inner_host(&mut site, Host::Left));
+        let server_v6 = site.lab.address_v6(Host::Right, 0);
+        let mut line = format!(
+            "echo 1 > /proc/sys/net/ipv4/ip_forward; ip route add 198.51.100.0/24 via 10.77.1.2
+             ip -6 route add fd99::/64 via {server_v6}\n"
+        );
         for (number, pid) in (1..).zip(hosts) {
             let (subnet, host) = (6 + number, HOSTS[number - 1]);
             line += &format!(
@@ -60,15 +74,15 @@ impl Network {
             );
         }
         line += match bridged {
-            true => "ip link add br0 type bridge; ip link set br0 up; ip link set lan1 master br0; ip link set lan2 master br0
-                     ip address add 192.168.7.1/24 dev br0; ip address add 192.168.8.1/24 dev br0
+            true => "ip link add br0 type bridge; ip link set br0 up; ip link set lan1 master br0; ip link set lan2 master br0; ip link set lan3 master br0
+                     ip address add 192.168.7.1/24 dev br0; ip address add 192.168.8.1/24 dev br0; ip address add 192.168.9.1/24 dev br0
                      ip address add fd08::1/64 dev br0 nodad",
-            false => "ip address add 192.168.7.1/24 dev lan1; ip address add 192.168.8.1/24 dev lan2
+            false => "ip address add 192.168.7.1/24 dev lan1; ip address add 192.168.8.1/24 dev lan2; ip address add 192.168.9.1/24 dev lan3
              ip address add fd08::1/64 dev lan2 nodad",
         };
         sh(&site, Host::Left, &line);
-        let interfaces = if bridged { "br0" } else { "lan1,lan2" };
-        Self { site, hosts, interfaces, content }
+        let interfaces = if bridged { "br0" } else { "lan1,lan2,lan3" };
+        Self { site, hosts, plain, interfaces, content }
     }
 
     /// What the router's packet filter and rules of routing are.
@@ -173,7 +187,7 @@ fn is_carried_and_left_as_it_was(network: &Network, how: &str) {
     });
     let status = network.status();
     let hosts = &status["door_hosts"];
-    for (at, host) in HOSTS.iter().enumerate() {
+    for (at, host) in HOSTS.iter().take(2).enumerate() {
         let told = ["host", "carried", "plain", "open"].map(|name| hosts[at][name].clone());
         let expected: [Value; 4] = [(*host).into(), 1.into(), 1.into(), 0.into()];
         assert_eq!(told, expected, "{hosts}");

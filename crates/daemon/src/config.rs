@@ -135,6 +135,8 @@ pub struct Carrying {
     pub peer_cache: bool,
     /// At which relays this host is registered, so that others reach it there by its key.
     pub register: Option<Via>,
+    /// Whether datagrams that come in at doors go by a relay where no rule says what becomes of them.
+    pub door_datagrams: bool,
 }
 
 impl Default for Carrying {
@@ -153,6 +155,7 @@ impl Default for Carrying {
             tcp_race: true,
             peer_cache: true,
             register: None,
+            door_datagrams: false,
         }
     }
 }

@@ -39,6 +39,7 @@ mod locals;
 mod log;
 mod loops;
 mod names;
+mod packets;
 mod parameters;
 mod path_policies;
 mod peers;
@@ -72,7 +73,7 @@ pub use config::{
     Carrying, DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Limits, LocalName, Locals,
     ProcessConfig, StackConfig,
 };
-pub use doors::{Doors, Users, listen_transparently};
+pub use doors::{Doors, Users, listen_transparently, receive_transparently};
 pub use gateway::{Gateway, Way};
 pub use keeper::{Keeper, Kept, keep};
 pub use keys::KeyFiles;

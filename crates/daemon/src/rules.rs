@@ -2,8 +2,8 @@
 
 use crate::allow::Allow;
 use manypath_rules::{
-    Chain, Client, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports, Protocol,
-    Query, Rule, RulesFile, Source, Table, Via,
+    Chain, Client, Decider, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports,
+    Protocol, Query, Rule, RulesFile, Source, Table, Via,
 };
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -53,6 +53,12 @@ impl Rules {
     pub(crate) fn datagrams(&self, destination: SocketAddr) -> (Policy, Options) {
         let query = Query::remote(Protocol::Udp, destination);
         said(&self.table.decide(query))
+    }
+
+    /// Whether a rule says what becomes of datagrams of a program.
+    pub(crate) fn decides_datagrams(&self, destination: SocketAddr) -> bool {
+        let decision = self.table.decide(Query::remote(Protocol::Udp, destination));
+        matches!(decision.decider, Decider::Rule(_))
     }
 
     /// What becomes of a peer's wish to reach a service here.

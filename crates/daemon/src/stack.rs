@@ -205,6 +205,7 @@ impl Stack {
         stack.base.core.begin_sharing();
         stack.begin_gateway()?;
         stack.begin_doors()?;
+        stack.datagrams.begin_packets(&mut stack.base);
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
         stack.attempts.find_relays(&mut stack.base.core, Lookup::Now);
@@ -355,6 +356,7 @@ impl Stack {
             Source::DoorClient(id) => {
                 self.clients.doors.on_client_event(base, &mut self.attempts, id, event)
             }
+            Source::Ping(id) => self.datagrams.on_packets(base, &mut self.services, id),
             Source::DoorDatagrams(id) => self.clients.doors.on_datagrams(base, id, false),
             Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
             Source::Line(control) => self.datagrams.on_line(control),

@@ -64,6 +64,8 @@ pub(crate) enum Timer {
     DoorClient(u64),
     /// Datagrams of a door's client were left to be read, or destinations may be idle.
     DoorDatagrams(u64),
+    /// Packets of peers were left to be read.
+    Ping(u64),
     /// The state of a gateway is to be printed.
     StatusLine,
     /// The service manager is to be told how the stack is.
@@ -146,6 +148,7 @@ impl Stack {
             Timer::AcceptControl => base.core.accept_control(),
             Timer::Callers => self.clients.callers.accept_callers(base, &self.relays),
             Timer::DoorListeners => self.clients.doors.accept(base, &mut self.attempts),
+            Timer::Ping(id) => self.datagrams.on_packets(base, &mut self.services, id),
             Timer::DoorDatagrams(id) => self.clients.doors.on_datagrams(base, id, true),
             Timer::DoorClient(id) => {
                 self.clients.doors.on_client_timer(base, &mut self.attempts, id)

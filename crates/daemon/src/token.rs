@@ -37,6 +37,8 @@ pub(crate) enum Source {
     Carrier(u64),
     /// The line over which datagrams come from a redirector, by its control connection.
     Line(u64),
+    /// A socket for packets of peers, or the near end of a flow of them.
+    Ping(u64),
     /// What the kernel says about addresses, links and routes.
     Network,
     /// The system's clock was set, perhaps because the machine was suspended.
@@ -72,6 +74,7 @@ impl Source {
             Self::DoorClient(id) => (17, id),
             Self::DoorDatagrams(id) => (18, id),
             Self::Carrier(id) => (19, id),
+            Self::Ping(id) => (20, id),
         }
     }
 
@@ -106,6 +109,7 @@ impl Source {
             17 => Self::DoorClient(id),
             18 => Self::DoorDatagrams(id),
             19 => Self::Carrier(id),
+            20 => Self::Ping(id),
             _ => return None,
         })
     }
@@ -131,6 +135,7 @@ mod tests {
             Source::DoorListener(2),
             Source::DoorClient(8),
             Source::DoorDatagrams(4),
+            Source::Ping(6),
             Source::Datagrams(6),
             Source::Line(2),
             Source::Carrier(4),

@@ -105,6 +105,7 @@ impl Datagrams {
     pub(super) fn drop_relay(&mut self, base: &mut Base, id: DatagramId) {
         let Some(relay) = self.relays.remove(&id) else { return };
         self.ready.remove(&id);
+        self.pings.end(id.0);
         match relay.side {
             Side::Program { client, .. } => drop(self.clients.remove(&client)),
             Side::Beyond(peer) => self.ended_onward.push((peer, relay.moved)),

@@ -23,11 +23,12 @@ mod status;
 
 pub(crate) use agree::{on_given_up, pump_datagrams};
 pub(crate) use kernel_table::KernelTable;
-pub(crate) use onward::socket_to;
+pub(crate) use onward::{private_pair, socket_to};
 pub(crate) use relay::Program;
 pub(crate) use status::datagram_counters;
 
 use crate::attempt::{Client, RelayAt};
+use crate::packets::Pings;
 use crate::peers::{Lifetimes, Peers};
 use line::Lines;
 use manypath_control::status::FallbackReason;
@@ -91,6 +92,8 @@ pub(crate) struct Datagrams {
     watching: bool,
     /// Flows beyond this host that have ended, and what they had moved.
     ended_onward: Vec<(PublicKey, onward::Moved)>,
+    /// Packets of peers.
+    pings: Pings,
     /// Relays that were of no use, and why.
     failed_relays: Vec<(RelayAt, FallbackReason)>,
     pub(crate) rendezvous: Rendezvous,
@@ -100,7 +103,7 @@ impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
         let (attempts, relays, clients, ready, lines) = Default::default();
         let (services, watching) = (Peers::new(lifetimes, None), false);
-        let (ended_onward, failed_relays) = Default::default();
+        let (ended_onward, pings, failed_relays) = Default::default();
         Self {
             attempts,
             relays,
@@ -110,6 +113,7 @@ impl Datagrams {
             services,
             watching,
             ended_onward,
+            pings,
             failed_relays,
             rendezvous: Rendezvous::default(),
         }

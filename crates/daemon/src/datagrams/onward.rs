@@ -7,6 +7,7 @@ use crate::attempt::{RelayAt, must_fail, patience_with_relay};
 use crate::base::Base;
 use crate::datagrams::Datagrams;
 use crate::log;
+use crate::packets::PACKETS;
 use crate::parameters;
 use crate::services::Services;
 use manypath_control::status::FallbackReason;
@@ -17,7 +18,7 @@ use manypath_rules::{Encrypt, Options, Policy};
 use manypath_trust::is_key_address;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use tracing::{debug, info};
 
@@ -57,6 +58,9 @@ impl Datagrams {
         peer: PublicKey,
         destination: SocketAddr,
     ) -> Result<(), (Refusal, &'static str)> {
+        if destination == PACKETS {
+            return self.send_packets_on(base, (association, flow), peer);
+        }
         let (policy, options) = base.core.rules.datagrams(destination);
         // Datagrams are not led on by another relay.
         let bound = policy == Policy::Enable && must_fail(&options, FallbackReason::NotRelayed);
@@ -84,6 +88,43 @@ impl Datagrams {
             "datagrams from {client} on to {destination}{by}: over association {}", association.0);
         self.start(base, id, Relay { carrier: Some((association, flow)), ..relay });
         Ok(())
+    }
+
+    /// Packets, each of which is judged by itself.
+    fn send_packets_on(
+        &mut self,
+        base: &mut Base,
+        (association, flow): (AssociationId, DatagramFlow),
+        peer: PublicKey,
+    ) -> Result<(), (Refusal, &'static str)> {
+        let id = DatagramId(base.core.next_id());
+        let client = base.core.peer_ip(association).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let (client, side) = (SocketAddr::new(client, 0), Side::Beyond(peer));
+        let relay = self
+            .pings
+            .begin(&base.core.registry, id.0)
+            .and_then(|fd| Relay::new(fd, (&base.core.registry, id), side, PACKETS, client));
+        let relay = relay.map_err(|_| {
+            self.pings.end(id.0);
+            (Refusal::DestinationClosed, "packets_impossible")
+        })?;
+        base.with_datagrams(association, |datagrams| datagrams.accept(flow));
+        info!(target: log::CONNECTION, carrier = "sctp",
+            "packets from {client}: over association {}", association.0);
+        self.start(base, id, Relay { carrier: Some((association, flow)), ..relay });
+        Ok(())
+    }
+
+    /// A socket for packets of peers may have something.
+    pub(crate) fn on_packets(&mut self, base: &mut Base, services: &mut Services, id: u64) {
+        self.pings.on_socket(base, services, id);
+    }
+
+    /// Opens what sends packets of peers on, if this host relays.
+    pub(crate) fn begin_packets(&mut self, base: &mut Base) {
+        if base.core.config.relay.is_some() {
+            self.pings.open(base);
+        }
     }
 
     /// What has been moved beyond this host for peers: flows that have ended since the last call.
@@ -188,4 +229,17 @@ pub(crate) fn socket_to(destination: SocketAddr) -> io::Result<OwnedFd> {
     let socket = Socket::new(Domain::for_address(destination), Type::DGRAM, Some(Protocol::UDP))?;
     socket.connect(&destination.into())?;
     Ok(socket.into())
+}
+
+/// Two ends of a way on this host: what others have sent before it was theirs alone is thrown away.
+pub(crate) fn private_pair() -> io::Result<(UdpSocket, OwnedFd)> {
+    let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+    let (near, far) = (bind()?, bind()?);
+    near.connect(far.local_addr()?)?;
+    far.connect(near.local_addr()?)?;
+    for end in [&near, &far] {
+        end.set_nonblocking(true)?;
+        while end.recv(&mut []).is_ok() {}
+    }
+    Ok((near, far.into()))
 }

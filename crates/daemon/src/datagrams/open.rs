@@ -6,13 +6,15 @@
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
 use crate::attempt::{
-    Attempts, Client, Open, RelayAt, errno_of, fallback_patience, must_fail, patience_with_relay,
+    Attempts, Client, Control, Open, RelayAt, errno_of, fallback_patience, must_fail,
+    patience_with_relay,
     usable_relays,
 };
 use crate::base::{Base, protection};
 use crate::core::Core;
 use crate::datagrams::{Datagrams, rendezvous};
 use crate::log;
+use crate::packets::PACKETS;
 use crate::parameters;
 use crate::path_policies::hold_to_uplinks;
 use crate::peers::Peers;
@@ -41,12 +43,7 @@ impl Datagrams {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        let (policy, mut options) = base.core.rules.datagrams(destination);
-        options.encrypt = Some(base.core.encrypt_for(&options));
-        if is_key_address(destination.ip()) {
-            options = rendezvous::options(options);
-        }
-        hold_to_uplinks(&base.core, &mut options, destination.ip(), Some(source.ip()));
+        let (policy, options) = self.decide(base, attempts, client, destination, source);
         let begun = match policy {
             Policy::Enable => self.begin(base, attempts, client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
@@ -58,6 +55,35 @@ impl Datagrams {
             }
             Err(reason) => leave_datagrams(&mut base.core, client, destination, &options, reason),
         }
+    }
+
+    /// Whether they are carried, and how.
+    fn decide(
+        &self,
+        base: &Base,
+        attempts: &Attempts,
+        client: Client,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> (Policy, Options) {
+        let core = &base.core;
+        let (policy, mut options) = match destination == PACKETS {
+            true => (Policy::Enable, Options::default()),
+            false => core.rules.datagrams(destination),
+        };
+        options.encrypt = Some(core.encrypt_for(&options));
+        if destination == PACKETS {
+            return (policy, options);
+        }
+        if is_key_address(destination.ip()) {
+            options = rendezvous::options(options);
+        }
+        let by_relay = client.control == Control::Doors
+            && core.config.carrying.door_datagrams
+            && !core.rules.decides_datagrams(destination)
+            && usable_relays(attempts, core, destination, &options).is_some();
+        hold_to_uplinks(core, &mut options, destination.ip(), Some(source.ip()));
+        (if by_relay { Policy::Enable } else { policy }, options)
     }
 
     fn begin(
@@ -72,12 +98,15 @@ impl Datagrams {
         let open = Open::from(source, destination);
         let relays = usable_relays(attempts, &base.core, destination, &options).transpose()?;
         let (association, by, relays) = if let Some(mut relays) = relays {
-            base.core.check_ends(&open)?;
+            if destination != PACKETS {
+                base.core.check_ends(&open)?;
+            }
             relays.reverse();
             let (association, by) =
                 super::onward::first_relay(base, &mut relays, source.ip(), &options)?;
             (association, Some(by), relays)
         } else {
+            // Packets, too, have no other way.
             base.core.check_suitable(&open)?;
             let acceptor = base.core.acceptor_for(destination, &options);
             if base.core.config.carrying.peer_cache

@@ -1,8 +1,9 @@
 //! A client of a door, until its connection is carried or refused.
 
+use super::lan_udp::LanDoors;
 use super::talk::{Fault, MAX_HEAD, Step, Talk, Target, TargetHost};
 use super::udp::UdpRoom;
-use super::{DoorRoom, Users, may_reach, of_door};
+use super::{DoorRoom, Users, of_door};
 use crate::attempt::{Attempts, Open};
 use crate::base::Base;
 use crate::log;
@@ -237,11 +238,11 @@ impl DoorRoom {
         let Some(client) = self.talking.get_mut(&id) else { return };
         let Some(address) = client.addresses.pop_front() else { return };
         let destination = SocketAddr::new(address, client.port);
-        let closed = destination.port() == 0;
-        let is_own = |address| base.core.locals.is_own(address);
-        if closed || !may_reach(client.peer.ip(), address, is_own) {
+        // Only the network's door has connections to this host's own addresses led to it.
+        let dns = self.dns.filter(|_| client.talk.is_none());
+        let Some(destination) = LanDoors::way_to(base, dns, client.peer, destination) else {
             return self.fail(base, attempts, id, Fault::Forbidden);
-        }
+        };
         client.stage = Stage::Opening;
         client.until = (!client.addresses.is_empty()).then(|| base.core.now + ADDRESS_TIME);
         if let Some(until) = client.until {

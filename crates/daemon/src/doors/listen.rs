@@ -1,5 +1,6 @@
-//! The listening sockets of doors. Those of a network need root, and are made before its rights are given up.
+//! The sockets of doors. Those of a network need root, and are made before its rights are given up.
 
+use manypath_net::TransparentUdp;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -9,17 +10,39 @@ const BACKLOG: i32 = 1024;
 /// How often another port is tried when one is taken at some interface only.
 const TRIES: usize = 16;
 
+/// A port, and the sockets there, each with its interface.
+type AtPort<T> = (u16, Vec<(String, T)>);
+
 /// Sockets at one port to which the kernel may lead connections to other hosts that come in at `interfaces`: for each of
 /// these one of IPv4 and, where this host has IPv6, one of IPv6.
 ///
 /// # Errors
 /// Those of socket(2), setsockopt(2) and bind(2); without CAP_NET_ADMIN or CAP_NET_RAW it is `PermissionDenied`.
-pub fn listen_transparently(
+pub fn listen_transparently(interfaces: &[String]) -> io::Result<AtPort<TcpListener>> {
+    at_one_port(interfaces, |interface, at| {
+        let listener = listen(interface, at)?;
+        Ok((listener.local_addr()?.port(), listener))
+    })
+}
+
+/// The same for UDP datagrams.
+///
+/// # Errors
+/// As [`listen_transparently`]; raw sockets need CAP_NET_RAW.
+pub fn receive_transparently(interfaces: &[String]) -> io::Result<AtPort<TransparentUdp>> {
+    at_one_port(interfaces, |interface, at| {
+        let socket = TransparentUdp::open(interface, at)?;
+        Ok((socket.local_addr()?.port(), socket))
+    })
+}
+
+fn at_one_port<T>(
     interfaces: &[String],
-) -> io::Result<(u16, Vec<(String, TcpListener)>)> {
+    open: impl Fn(&str, SocketAddr) -> io::Result<(u16, T)>,
+) -> io::Result<AtPort<T>> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     for _ in 0..TRIES {
-        match listen_at_one_port(interfaces) {
+        match try_one_port(interfaces, &open) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
             result => return result,
         }
@@ -27,14 +50,17 @@ pub fn listen_transparently(
     Err(last)
 }
 
-fn listen_at_one_port(interfaces: &[String]) -> io::Result<(u16, Vec<(String, TcpListener)>)> {
+fn try_one_port<T>(
+    interfaces: &[String],
+    open: &impl Fn(&str, SocketAddr) -> io::Result<(u16, T)>,
+) -> io::Result<AtPort<T>> {
     let (mut port, mut all) = (0, Vec::new());
     for interface in interfaces {
         for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
-            match listen(interface, SocketAddr::new(any, port)) {
-                Ok(listener) => {
-                    port = listener.local_addr()?.port();
-                    all.push((interface.clone(), listener));
+            match open(interface, SocketAddr::new(any, port)) {
+                Ok((bound, socket)) => {
+                    port = bound;
+                    all.push((interface.clone(), socket));
                 }
                 Err(error) if any.is_ipv6() && is_without_ipv6(&error) => {}
                 Err(error) => return Err(error),

@@ -11,12 +11,14 @@
 
 mod client;
 mod hosts;
+mod lan_packets;
+mod lan_udp;
 mod listen;
 mod talk;
 mod udp;
 mod users;
 
-pub use listen::listen_transparently;
+pub use listen::{listen_transparently, receive_transparently};
 pub use users::Users;
 
 use crate::accept::{accept, refuse};
@@ -36,6 +38,7 @@ use hosts::Hosts;
 use manypath_control::Reply;
 use manypath_control::status::DoorHostStatus;
 use manypath_engine::Duration;
+use manypath_net::{TransparentUdp, Tun};
 use manypath_rules::Network;
 use mio::Interest;
 use mio::net::TcpListener;
@@ -59,6 +62,12 @@ pub struct Doors {
     /// Transparent sockets to which the kernel leads connections of a network to other hosts, by interface, in words for
     /// people.
     pub lans: Vec<(String, std::net::TcpListener)>,
+    /// Sockets to which the kernel leads their datagrams.
+    pub lan_datagrams: Vec<TransparentUdp>,
+    /// The device to which the kernel leads their other packets.
+    pub tun: Option<Tun>,
+    /// Where questions of networks' hosts go that are put to port 53 of this host's own addresses and led to these doors.
+    pub dns: Option<SocketAddr>,
     /// The networks whose hosts may use the proxies, besides this host; all of them when empty.
     pub clients: Vec<Network>,
     /// Who may use the proxies; everybody when absent.
@@ -91,6 +100,7 @@ pub(crate) struct DoorRoom {
     hosts: Hosts,
     /// Clients that send datagrams.
     udp: UdpRoom,
+    dns: Option<SocketAddr>,
     /// For people.
     label: String,
 }
@@ -103,7 +113,7 @@ struct Door {
 
 impl DoorRoom {
     /// Begins to listen.
-    fn begin(doors: Doors, core: &Core) -> io::Result<Self> {
+    fn begin(doors: Doors, core: &mut Core) -> io::Result<Self> {
         let label = doors.to_string();
         let proxies = doors.proxies.into_iter().map(|one| (one, true));
         let lans = doors.lans.into_iter().map(|(_, one)| (one, false));
@@ -115,8 +125,13 @@ impl DoorRoom {
             core.registry.register(&mut listener, token, Interest::READABLE)?;
             all.push(Door { listener, is_proxy });
         }
+        let mut udp = UdpRoom::default();
+        let who = (doors.clients.clone(), doors.dns);
+        udp.open_lans(core, (doors.lan_datagrams, doors.tun), who)?;
         tracing::info!(target: log::STACK, "carrying connections of {label}");
         Ok(Self {
+            udp,
+            dns: doors.dns,
             clients: doors.clients,
             users: doors.users.map(Arc::new),
             max_clients: doors.max_clients,
@@ -139,6 +154,7 @@ impl DoorRoom {
     /// Takes nobody in any more: what the kernel leads to a network's door goes its own way from now on.
     pub(crate) fn close(&mut self) {
         self.doors.clear();
+        self.udp.lans.close();
     }
 
     /// Takes in clients, so many in one turn.
@@ -283,10 +299,11 @@ impl Stack {
                 DoorNews::Reply(reply) if doors.udp.has_flow(&reply) => {
                     if let Some((id, addr, fd)) = doors.udp.on_reply(base, &mut doors.hosts, &reply)
                     {
-                        let program = Program { addr, inode: None, connected: false };
+                        let program = Program { addr, inode: None, connected: true };
                         self.datagrams.on_attach(base, of_door(id), program, fd);
                     }
                 }
+                DoorNews::Reply(Reply::Unreachable { id }) => doors.udp.tell_unreachable(base, id),
                 DoorNews::Moved(id, carrier, bytes) => doors.on_moved(id, carrier, bytes),
                 DoorNews::Reply(Reply::Closed { id }) => drop(doors.carried.remove(&id)),
                 DoorNews::Reply(Reply::Direct { id, .. }) => doors.look_up(base, attempts, id),
@@ -308,7 +325,7 @@ impl Stack {
     /// Begins to take clients in.
     pub(crate) fn begin_doors(&mut self) -> io::Result<()> {
         if let Some(doors) = self.base.core.config.doors.take() {
-            self.clients.doors = DoorRoom::begin(doors, &self.base.core)?;
+            self.clients.doors = DoorRoom::begin(doors, &mut self.base.core)?;
         }
         Ok(())
     }

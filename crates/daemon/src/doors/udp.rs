@@ -1,59 +1,72 @@
-//! Datagrams of SOCKS5 clients (UDP ASSOCIATE, RFC 1928 section 7).
+//! Datagrams of SOCKS5 clients (UDP ASSOCIATE, RFC 1928 section 7), and of hosts of a network ([`lan_udp`](super::lan_udp)).
 //!
 //! ```text
 //! client ◀─▶ socket of its association ◀─▶ socket of a flow, one for each destination ─┬─▶ carried, as of a program
 //!                                                                                      └─▶ plain UDP
 //! ```
 //!
-//! An association ends with the TCP connection over which it was asked for, a flow when it is idle. Where a client may
-//! send to is as for connections.
+//! An association of a SOCKS5 client ends with the TCP connection over which it was asked for, a flow when it is idle.
+//! Where a client may send to is as for connections.
+
+mod destination;
 
 use super::hosts::Hosts;
-use super::may_reach;
-use super::talk::{Target, TargetHost, datagram, datagram_head};
+use super::lan_udp::{DNS_IDLE, DNS_PORT, LanDoors};
+use super::talk::{Target, TargetHost, datagram};
 use crate::base::Base;
-use crate::datagrams::socket_to;
-use crate::log;
 use crate::names::Asker;
 use crate::timers::Timer;
 use crate::token::Source;
-use manypath_control::Reply;
 use manypath_engine::{Duration, Instant};
+use mio::Interest;
 use mio::net::{TcpStream, UdpSocket};
-use mio::{Interest, Registry};
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::OwnedFd;
-use tracing::info;
+use std::net::{IpAddr, SocketAddr};
 
 /// Destinations of one client at a time, of all clients at one host, and of all clients: each has two descriptors.
 const MAX_FLOWS: usize = 256;
 const MAX_FLOWS_OF_HOST: usize = 1024;
-const MAX_ALL_FLOWS: usize = 4096;
+pub(super) const MAX_ALL_FLOWS: usize = 4096;
 /// Names of one client that are looked up at a time: others have names, too.
 const MAX_NAMES: usize = 8;
 /// Datagrams to one destination that wait until it is known how they go on, and bytes of one client that do.
 const MAX_WAITING: usize = 16;
 const MAX_WAITING_BYTES: usize = 128 << 10;
 /// Datagrams that are taken from a socket before others have their turn.
-const TURN: usize = 64;
+pub(super) const TURN: usize = 64;
 const MAX_DATAGRAM: usize = 65_535;
 
 /// A client that sends datagrams.
 #[derive(Debug)]
-struct Association {
-    /// It lives as long as this.
-    stream: TcpStream,
+pub(super) struct Association {
+    face: Face,
     peer: IpAddr,
-    socket: UdpSocket,
-    /// Where it sends from: known from its first datagram on, unless it has said so. Others are not heard.
-    from: Option<SocketAddr>,
     flows: BTreeMap<Target, u64>,
     /// Bytes that wait until it is known how they go on.
     waiting: usize,
     look_at: Instant,
+}
+
+impl Association {
+    pub(super) fn new(face: Face, peer: IpAddr, look_at: Instant) -> Self {
+        Self { face, peer, flows: BTreeMap::new(), waiting: 0, look_at }
+    }
+}
+
+/// How it is heard and answered.
+#[derive(Debug)]
+pub(super) enum Face {
+    Socks {
+        /// It lives as long as this.
+        stream: TcpStream,
+        socket: UdpSocket,
+        /// Where it sends from: known from its first datagram on, unless it has said so. Others are not heard.
+        from: Option<SocketAddr>,
+    },
+    /// A port of a network's host, behind this door.
+    Lan { client: SocketAddr, door: u64 },
 }
 
 /// What it sends to one destination.
@@ -93,11 +106,17 @@ pub(super) struct UdpRoom {
     dropped: Vec<u64>,
     /// Where datagrams are read.
     room: Vec<u8>,
+    pub(super) lans: LanDoors,
 }
 
 impl UdpRoom {
+    /// SOCKS5 clients. Ports of hosts have a limit of their own.
     pub(super) fn len(&self) -> usize {
-        self.associations.len()
+        self.associations.len() - self.lans.ports()
+    }
+
+    pub(super) fn insert(&mut self, id: u64, association: Association) {
+        self.associations.insert(id, association);
     }
 
     /// The socket to which a client is to send, and its address.
@@ -130,29 +149,34 @@ impl UdpRoom {
         socket: UdpSocket,
     ) {
         let look_at = base.core.now + base.core.config.limits.datagram_idle;
-        let (flows, waiting) = (BTreeMap::new(), 0);
         // On the way from another host a NAT may have changed the port.
         let from = Some(peer).filter(|peer| peer.ip().is_loopback() && peer.port() != 0);
         let peer = peer.ip();
         base.core.timers.set(look_at, Timer::DoorDatagrams(id));
         base.core.count("door_associations");
-        self.associations
-            .insert(id, Association { stream, peer, socket, from, flows, waiting, look_at });
+        let face = Face::Socks { stream, socket, from };
+        self.insert(id, Association::new(face, peer, look_at));
     }
 
     /// Tells the client what it waits for over its TCP connection.
     pub(super) fn say(&mut self, id: u64, bytes: &[u8]) -> io::Result<()> {
-        let said = self.associations.get_mut(&id).map(|it| it.stream.write_all(bytes));
-        let said = said.unwrap_or(Ok(()));
+        let said = match self.associations.get_mut(&id).map(|it| &mut it.face) {
+            Some(Face::Socks { stream, .. }) => stream.write_all(bytes),
+            Some(Face::Lan { .. }) | None => Ok(()),
+        };
         said.inspect_err(|_| self.end(id))
     }
 
     /// The client has said something over its TCP connection, which means nothing, or has closed it.
     pub(super) fn on_stream(&mut self, id: u64) {
-        let Some(association) = self.associations.get_mut(&id) else { return };
+        let Some(Association { face: Face::Socks { stream, .. }, .. }) =
+            self.associations.get_mut(&id)
+        else {
+            return;
+        };
         let mut room = [0; 512];
         for _ in 0..TURN {
-            match association.stream.read(&mut room) {
+            match stream.read(&mut room) {
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Ok(0) | Err(_) => break,
@@ -163,6 +187,9 @@ impl UdpRoom {
 
     fn end(&mut self, id: u64) {
         let Some(association) = self.associations.remove(&id) else { return };
+        if let Face::Lan { client, .. } = association.face {
+            self.lans.forget(client);
+        }
         association.flows.into_values().for_each(|flow| self.drop_flow(flow));
     }
 
@@ -191,6 +218,9 @@ impl UdpRoom {
         let waited = self.set_way(id, Way::Refused);
         self.dropped.push(id);
         waited.iter().for_each(|_| base.core.count("door_datagrams_refused"));
+        if !waited.is_empty() {
+            self.tell_unreachable(base, id);
+        }
     }
 
     /// It is known how a flow goes; the datagrams that have waited for that.
@@ -220,15 +250,26 @@ impl UdpRoom {
     pub(super) fn on_socket(&mut self, base: &mut Base, hosts: &mut Hosts, id: u64) {
         let mut room = std::mem::take(&mut self.room);
         room.resize(MAX_DATAGRAM, 0);
+        let packets = self.lans.packets.as_mut().filter(|packets| packets.has(id));
+        if let Some(packets) = packets {
+            self.wanted.extend(packets.on_socket(base, hosts, id, &mut room));
+        } else if self.lans.has(id) {
+            self.on_lan(base, hosts, id, &mut room);
+        } else {
+            self.on_flow(base, hosts, id, &mut room);
+        }
+        self.room = room;
+    }
+
+    fn on_flow(&mut self, base: &mut Base, hosts: &mut Hosts, id: u64, room: &mut [u8]) {
         let mut turns = 0..TURN;
         let is_drained = turns.any(|_| {
             let more = match self.associations.contains_key(&id) {
-                true => self.hear_client(base, hosts, id, &mut room),
-                false => self.hear_destination(base, hosts, id, &mut room),
+                true => self.hear_client(base, hosts, id, room),
+                false => self.hear_destination(base, hosts, id, room),
             };
             !more
         });
-        self.room = room;
         if !is_drained {
             base.core.in_next_turn(Timer::DoorDatagrams(id));
         }
@@ -239,13 +280,19 @@ impl UdpRoom {
         if let Some(association) = self.associations.get_mut(&id)
             && association.look_at <= now
         {
-            association.look_at = now + idle;
+            let is_lan = matches!(association.face, Face::Lan { .. });
+            association.look_at = now + if is_lan { idle.min(DNS_IDLE) } else { idle };
             base.core.timers.set(association.look_at, Timer::DoorDatagrams(id));
             let flows: Vec<u64> = association.flows.values().copied().collect();
-            let is_idle =
-                |id: &u64| self.flows.get(id).is_some_and(|it| now.since(it.last) >= idle);
-            let ended: Vec<u64> = flows.into_iter().filter(is_idle).collect();
+            let is_idle = |id: &u64| {
+                let flow = self.flows.get(id);
+                flow.is_some_and(|it| now.since(it.last) >= it.idle_time(is_lan, idle))
+            };
+            let (ended, open): (Vec<u64>, Vec<u64>) = flows.into_iter().partition(is_idle);
             ended.into_iter().for_each(|flow| self.drop_flow(flow));
+            if is_lan && open.is_empty() {
+                return self.end(id);
+            }
         }
         self.on_socket(base, hosts, id);
     }
@@ -259,14 +306,16 @@ impl UdpRoom {
         room: &mut [u8],
     ) -> bool {
         let Some(association) = self.associations.get_mut(&id) else { return false };
-        let (len, from) = match association.socket.recv_from(room) {
+        let (peer, Face::Socks { socket, from: known, .. }) =
+            (association.peer, &mut association.face)
+        else {
+            return false;
+        };
+        let (len, from) = match socket.recv_from(room) {
             Ok(received) => received,
             Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
         };
-        let peer = association.peer;
-        if crate::allow::canonical(from).ip() != peer
-            || *association.from.get_or_insert(from) != from
-        {
+        if crate::allow::canonical(from).ip() != peer || *known.get_or_insert(from) != from {
             base.core.count("door_datagrams_of_strangers");
             return true;
         }
@@ -274,19 +323,33 @@ impl UdpRoom {
             base.core.count("door_datagrams_malformed");
             return true;
         };
+        self.take(base, hosts, id, (target, None), payload);
+        true
+    }
+
+    /// Takes a datagram of an association. `destination`: where it goes, if that is decided.
+    pub(super) fn take(
+        &mut self,
+        base: &mut Base,
+        hosts: &mut Hosts,
+        id: u64,
+        (target, destination): (Target, Option<SocketAddr>),
+        payload: &[u8],
+    ) {
+        let Some(association) = self.associations.get(&id) else { return };
+        let peer = association.peer;
         let flow = match association.flows.get(&target) {
             Some(flow) => *flow,
             None if association.flows.len() >= MAX_FLOWS
                 || self.flows.len() >= MAX_ALL_FLOWS
                 || self.by_host.get(&peer).is_some_and(|count| *count >= MAX_FLOWS_OF_HOST) =>
             {
-                base.core.count("door_datagrams_refused");
-                return true;
+                hosts.of(peer).refused += 1;
+                return base.core.count("door_datagrams_refused");
             }
-            None => self.begin_flow(base, hosts, id, (peer, target)),
+            None => self.begin_flow(base, hosts, id, (peer, target, destination)),
         };
         self.send(base, hosts, flow, payload);
-        true
     }
 
     fn send(&mut self, base: &mut Base, hosts: &mut Hosts, id: u64, payload: &[u8]) {
@@ -295,8 +358,20 @@ impl UdpRoom {
         match &mut flow.way {
             // What is lost here is lost as on the way.
             Way::Open(socket) => {
-                let sent = socket.send(payload).is_ok();
-                hosts.of(association.peer).sent += if sent { payload.len() as u64 } else { 0 };
+                let mut sent = socket.send(payload);
+                let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+                let unreachable = sent.as_ref().is_err_and(refused);
+                if unreachable {
+                    // That was about one before.
+                    sent = socket.send(payload);
+                }
+                let sent = if sent.is_ok() { payload.len() as u64 } else { 0 };
+                hosts.of(association.peer).sent += sent;
+                flow.last = base.core.now;
+                if unreachable {
+                    self.tell_unreachable(base, id);
+                }
+                return;
             }
             Way::Unknown(waiting)
                 if waiting.len() < MAX_WAITING
@@ -316,7 +391,7 @@ impl UdpRoom {
         base: &mut Base,
         hosts: &mut Hosts,
         association: u64,
-        (peer, target): (IpAddr, Target),
+        (peer, target, destination): (IpAddr, Target, Option<SocketAddr>),
     ) -> u64 {
         let (id, last) = (base.core.next_id(), base.core.now);
         let flow = Flow {
@@ -332,6 +407,10 @@ impl UdpRoom {
         if let Some(association) = self.associations.get_mut(&association) {
             association.flows.insert(target.clone(), id);
         }
+        if let Some(destination) = destination {
+            self.want_at(id, destination);
+            return id;
+        }
         match target.host {
             TargetHost::Address(address) => self.want(base, hosts, id, (peer, address)),
             TargetHost::Name(name) => {
@@ -346,135 +425,22 @@ impl UdpRoom {
         }
         id
     }
+}
 
-    /// The name of a destination has been looked up.
-    pub(super) fn on_addresses(
-        &mut self,
-        base: &mut Base,
-        hosts: &mut Hosts,
-        id: u64,
-        addresses: &[IpAddr],
-    ) {
-        self.asking.remove(&id);
-        let Some(flow) = self.flows.get(&id) else { return };
-        let Some(peer) = self.associations.get(&flow.association).map(|it| it.peer) else { return };
-        match addresses.first() {
-            Some(address) => self.want(base, hosts, id, (peer, *address)),
-            None => {
-                hosts.of(peer).failed += 1;
-                self.refuse_flow(base, id);
-            }
-        }
+impl Flow {
+    /// How long it outlasts its last datagram.
+    fn idle_time(&self, is_lan: bool, idle: Duration) -> Duration {
+        if is_lan && self.target.port == DNS_PORT { idle.min(DNS_IDLE) } else { idle }
     }
+}
 
-    fn want(
-        &mut self,
-        base: &mut Base,
-        hosts: &mut Hosts,
-        id: u64,
-        (peer, address): (IpAddr, IpAddr),
-    ) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        let is_own = |address| base.core.locals.is_own(address);
-        if flow.target.port == 0 || !may_reach(peer, address, is_own) {
-            hosts.of(peer).refused += 1;
-            return self.refuse_flow(base, id);
+impl Target {
+    /// The address that was named, if it was one.
+    fn address(&self) -> Option<SocketAddr> {
+        match self.host {
+            TargetHost::Address(address) => Some(SocketAddr::new(address, self.port)),
+            TargetHost::Name(_) => None,
         }
-        let destination = SocketAddr::new(address, flow.target.port);
-        flow.destination = Some(destination);
-        self.wanted.push_back((id, destination));
-    }
-
-    /// Whether a reply is about one of these flows.
-    pub(super) fn has_flow(&self, reply: &Reply) -> bool {
-        flow_of(reply).is_some_and(|id| self.flows.contains_key(&id))
-    }
-
-    /// What became of a flow for which the stack was asked; the stack's end of it if it is carried.
-    pub(super) fn on_reply(
-        &mut self,
-        base: &mut Base,
-        hosts: &mut Hosts,
-        reply: &Reply,
-    ) -> Option<(u64, SocketAddr, OwnedFd)> {
-        let id = flow_of(reply)?;
-        let flow = self.flows.get(&id)?;
-        let is_new = matches!(flow.way, Way::Unknown(_));
-        let (destination, association) =
-            (flow.destination?, self.associations.get(&flow.association)?);
-        let peer = association.peer;
-        if matches!(reply, Reply::Accepted { .. }) {
-            let made = pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
-            let (addr, near, far) = self.or_refuse(base, id, made)?;
-            self.use_socket(base, hosts, id, near)?;
-            hosts.of(peer).carried += 1;
-            return Some((id, addr, far));
-        }
-        if matches!(reply, Reply::Direct { .. }) {
-            let socket = self.or_refuse(base, id, socket_to(destination))?;
-            self.use_socket(base, hosts, id, socket.into())?;
-            hosts.of(peer).plain += 1;
-            return None;
-        }
-        let failed = matches!(reply, Reply::Failed { .. });
-        hosts.of(peer).failed += u64::from(failed);
-        // After the end of an association, or when it was idle, the next datagram asks again.
-        match failed && is_new {
-            true => self.refuse_flow(base, id),
-            false => self.drop_flow(id),
-        }
-        None
-    }
-
-    /// Without a socket the flow comes to nothing.
-    fn or_refuse<T>(&mut self, base: &mut Base, id: u64, made: io::Result<T>) -> Option<T> {
-        if let Err(error) = &made {
-            info!(target: log::CONNECTION, "no datagrams of a client: {error}");
-            self.refuse_flow(base, id);
-        }
-        made.ok()
-    }
-
-    /// What has waited leaves by this socket, and all that comes.
-    fn use_socket(
-        &mut self,
-        base: &mut Base,
-        hosts: &mut Hosts,
-        id: u64,
-        socket: std::net::UdpSocket,
-    ) -> Option<()> {
-        let watched = watch(socket, id, &base.core.registry);
-        let socket = self.or_refuse(base, id, watched)?;
-        for payload in self.set_way(id, Way::Open(socket)) {
-            self.send(base, hosts, id, &payload);
-        }
-        Some(())
-    }
-
-    /// Whether there may be more.
-    fn hear_destination(
-        &mut self,
-        base: &mut Base,
-        hosts: &mut Hosts,
-        id: u64,
-        room: &mut [u8],
-    ) -> bool {
-        let Some(flow) = self.flows.get_mut(&id) else { return false };
-        let (Way::Open(socket), Some(from)) = (&flow.way, flow.destination) else { return false };
-        let len = match socket.recv(room) {
-            Ok(len) => len,
-            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
-        };
-        flow.last = base.core.now;
-        let Some(association) = self.associations.get(&flow.association) else { return false };
-        let Some(to) = association.from else { return true };
-        hosts.of(association.peer).received += len as u64;
-        let payload = room.get(..len).unwrap_or_default();
-        let message = [&datagram_head(from)[..], payload].concat();
-        if association.socket.send_to(&message, to).is_err() {
-            base.core.count("door_datagrams_dropped");
-        }
-        true
     }
 }
 
@@ -487,40 +453,8 @@ impl Way {
     }
 }
 
-fn flow_of(reply: &Reply) -> Option<u64> {
-    let (Reply::Accepted { id, .. }
-    | Reply::Direct { id, .. }
-    | Reply::Failed { id, .. }
-    | Reply::Closed { id }
-    | Reply::Idle { id }) = reply
-    else {
-        return None;
-    };
-    Some(*id)
-}
-
 /// A client that does not answer for two minutes has vanished.
 const fn keepalive() -> TcpKeepalive {
     let (idle, between) = (Duration::from_secs(60), Duration::from_secs(12));
     TcpKeepalive::new().with_time(idle).with_interval(between).with_retries(5)
-}
-
-fn watch(socket: std::net::UdpSocket, id: u64, registry: &Registry) -> io::Result<UdpSocket> {
-    socket.set_nonblocking(true)?;
-    let mut socket = UdpSocket::from_std(socket);
-    registry.register(&mut socket, Source::DoorDatagrams(id).token(), Interest::READABLE)?;
-    Ok(socket)
-}
-
-/// Two ends of a way on this host: what others have sent before it was theirs alone is thrown away.
-fn pair() -> io::Result<(std::net::UdpSocket, OwnedFd)> {
-    let bind = || std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
-    let (near, far) = (bind()?, bind()?);
-    near.connect(far.local_addr()?)?;
-    far.connect(near.local_addr()?)?;
-    for end in [&near, &far] {
-        end.set_nonblocking(true)?;
-        while end.recv(&mut []).is_ok() {}
-    }
-    Ok((near, far.into()))
 }

@@ -38,7 +38,16 @@ fn proxy_with(
     let listener = TcpListener::bind((network.client()[0], 0)).unwrap();
     let at = listener.local_addr().unwrap();
     let clients = clients.iter().map(|text| text.parse().unwrap()).collect();
-    let doors = Doors { proxies: vec![listener], lans: Vec::new(), clients, users, max_clients };
+    let doors = Doors {
+        proxies: vec![listener],
+        lans: Vec::new(),
+        lan_datagrams: Vec::new(),
+        tun: None,
+        dns: None,
+        clients,
+        users,
+        max_clients,
+    };
     let config = StackConfig { doors: Some(doors), ..config };
     let (stack, status) = Host::with_launcher(config);
     Proxy { at, stack, status }
@@ -150,7 +159,16 @@ fn datagrams_of_clients_are_carried_where_a_rule_says_so_and_plain_elsewhere() {
     let listener = TcpListener::bind((network.client()[0], 0)).unwrap();
     let at = listener.local_addr().unwrap();
     let (lans, clients) = (Vec::new(), Vec::new());
-    let doors = Doors { proxies: vec![listener], lans, clients, users: None, max_clients: 9 };
+    let doors = Doors {
+        proxies: vec![listener],
+        lans,
+        lan_datagrams: Vec::new(),
+        tun: None,
+        dns: None,
+        clients,
+        users: None,
+        max_clients: 9,
+    };
     let config = StackConfig { doors: Some(doors), rules: table.file(), ..network.client_config() };
     let (stack, status) = Host::with_launcher(config);
     let proxy = Proxy { at, stack, status };

@@ -164,7 +164,16 @@ fn clients_of_a_door_go_by_the_relay_and_names_are_looked_up_there() {
     let listener = TcpListener::bind((ground.network.client()[0], 0)).unwrap();
     let at = listener.local_addr().unwrap();
     let (proxies, lans, clients) = (vec![listener], Vec::new(), Vec::new());
-    let doors = Doors { proxies, lans, clients, users: None, max_clients: 10 };
+    let doors = Doors {
+        proxies,
+        lans,
+        lan_datagrams: Vec::new(),
+        tun: None,
+        dns: None,
+        clients,
+        users: None,
+        max_clients: 10,
+    };
     let (_client, status) =
         Host::with_launcher(StackConfig { doors: Some(doors), ..ground.client() });
     let far = service(ground.far(), echo);

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 /// Carry proxy clients or a whole network, or join SCTP and TCP programs.
 ///
 /// For programs and hosts that cannot be intercepted.
-/// `--socks` takes in clients of SOCKS5 and HTTP CONNECT on one port, `--lan` all TCP connections of
-/// the hosts behind an interface of this host, which need not be configured. Either way each
+/// `--socks` takes in clients of SOCKS5 and HTTP CONNECT on one port, `--lan` all TCP connections,
+/// and with `--via` or `--udp` all UDP datagrams, of the hosts behind an interface of this host,
+/// which need not be configured. Either way each
 /// connection goes on as one of a program under `manypath run` does: over SCTP where the destination
 /// has manypath, otherwise as plain TCP.
 ///
@@ -24,17 +25,29 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("what").required(true).multiple(true).args(["sctp", "socks", "lan"]),
-    after_help = "Example:\n  manypath gateway --socks 127.0.0.1\n  manypath gateway --socks 192.168.1.1:1080 --clients 192.168.1.0/24\n  manypath gateway --lan br-lan\n  manypath gateway --sctp 3868 --tcp diameter.example:3868 --framing diameter --encapsulation native\n  manypath gateway --tcp 2905 --sctp 192.0.2.1,198.51.100.1:2905 --framing m3ua --json"
+    after_help = "Example:\n  manypath gateway --socks 127.0.0.1\n  manypath gateway --socks 192.168.1.1:1080 --clients 192.168.1.0/24\n  manypath gateway --lan br-lan\n  manypath gateway --lan br-lan --via relay.example --dns 9.9.9.9\n  manypath gateway --sctp 3868 --tcp diameter.example:3868 --framing diameter --encapsulation native\n  manypath gateway --tcp 2905 --sctp 192.0.2.1,198.51.100.1:2905 --framing m3ua --json"
 )]
 pub(crate) struct GatewayArgs {
     /// Accept SOCKS5 and HTTP CONNECT clients on these addresses, separated by commas (default port:
     /// 1080). Other than loopback addresses need --clients or --password-file.
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     pub(crate) socks: Vec<String>,
-    /// Carry the TCP connections that hosts behind these interfaces make to other hosts. Needs root
-    /// and nft; its rules are removed on exit.
+    /// Carry the TCP connections that hosts behind these interfaces make to other hosts; with --via
+    /// or --udp, their UDP datagrams too. Needs root and nft; its rules are removed on exit.
     #[arg(long, value_name = "INTERFACE", value_delimiter = ',', conflicts_with = "sctp")]
     pub(crate) lan: Vec<String>,
+    /// Carry UDP datagrams of the network. Implied by --via, where datagrams that no rule is about go
+    /// by the relay; otherwise those that no rule is about leave this host as plain UDP.
+    #[arg(long, requires = "lan")]
+    pub(crate) udp: bool,
+    /// Make this TUN device, and carry what is neither TCP nor UDP by the relay: pings, and the
+    /// errors that answer them. Needs --via.
+    #[arg(long, value_name = "NAME", requires_all = ["lan", "via"])]
+    pub(crate) tun: Option<String>,
+    /// Send the network's questions to port 53 of this host's own addresses to this resolver
+    /// (default port: 53), in place of a resolver on this host. Implies --udp.
+    #[arg(long, value_name = "ADDR[:PORT]", requires = "lan")]
+    pub(crate) dns: Option<String>,
     /// Serve the hosts of these networks only. With --lan, those of others are routed as before.
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', conflicts_with = "sctp")]
     pub(crate) clients: Vec<Network>,
@@ -90,6 +103,15 @@ pub(crate) struct LanRulesArgs {
     /// The port to which connections are led.
     #[arg(long, value_name = "PORT")]
     pub(crate) port: u16,
+    /// The port to which datagrams are led.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) udp_port: Option<u16>,
+    /// The TUN device to which other packets are led.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tun: Option<String>,
+    /// Whether questions to this host's own resolver are led there, too.
+    #[arg(long)]
+    pub(crate) dns: bool,
 }
 
 /// How the TCP byte stream is split into SCTP messages.

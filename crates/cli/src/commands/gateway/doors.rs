@@ -1,15 +1,18 @@
 //! `manypath gateway --socks` and `--lan`.
 
-use super::args::GatewayArgs;
+use super::args::{GatewayArgs, LanRulesArgs};
 use super::lan::{self, Lan};
 use crate::commands::stack;
 use crate::failure::Failure;
 use manypath_daemon::{Doors, Level, Locals, ProcessConfig, StackConfig, Users};
+use manypath_net::{TransparentUdp, Tun};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
 /// The port of SOCKS (RFC 1928 section 3).
 const SOCKS_PORT: u16 = 1080;
+/// The port of DNS.
+const DNS_PORT: u16 = 53;
 /// What setsockopt(2) says of an interface that is not there (ENODEV).
 const NO_DEVICE: i32 = 19;
 /// A network has more connections than a gateway of signalling.
@@ -35,21 +38,16 @@ pub(super) fn run(args: &GatewayArgs) -> Result<u8, Failure> {
             .map_err(|error| Failure::new(format!("cannot accept clients at {address}: {error}")))
     });
     let proxies: Vec<TcpListener> = proxies.collect::<Result<_, _>>()?;
-    let (port, lans) = match args.lan.is_empty() {
-        true => (0, Vec::new()),
-        false => {
-            manypath_daemon::listen_transparently(&args.lan).map_err(|e| cannot_listen(args, &e))?
-        }
-    };
+    let dns = args.dns.as_deref().map(resolver).transpose()?;
+    let tun = args.tun.as_deref().map(tun).transpose()?;
+    let (rules, lans, lan_datagrams) = network(args, dns.is_some())?;
     let max_clients = args.max_clients.unwrap_or(MAX_CLIENTS);
     let max_clients = usize::try_from(max_clients).unwrap_or(usize::MAX);
-    let doors = Doors { proxies, lans, clients: args.clients.clone(), users, max_clients };
+    let clients = args.clients.clone();
+    let doors = Doors { proxies, lans, lan_datagrams, tun, dns, clients, users, max_clients };
     let mut config = config(args, doors)?;
     // Its rules lead connections to sockets that listen already.
-    let rules = match args.lan.is_empty() {
-        true => None,
-        false => Some(Lan::start(&args.lan, &args.clients, port).map_err(lan_failure)?),
-    };
+    let rules = rules.map(|rules| Lan::start(&rules)).transpose().map_err(lan_failure)?;
     let lans = config.doors.iter_mut().flat_map(|doors| &mut doors.lans);
     for ((name, _), lan) in lans.zip(rules.iter().cycle()) {
         *name = format!("{name} ({})", lan.how);
@@ -57,6 +55,56 @@ pub(super) fn run(args: &GatewayArgs) -> Result<u8, Failure> {
     let ended = stack::run(vec![config], stack::log_to(args.stack.log.as_deref()), "--port");
     drop(rules);
     ended
+}
+
+/// What leads the connections and datagrams of a network here, and the sockets to which they are led.
+type NetworkDoors = (Option<LanRulesArgs>, Vec<(String, TcpListener)>, Vec<TransparentUdp>);
+
+fn network(args: &GatewayArgs, dns: bool) -> Result<NetworkDoors, Failure> {
+    if args.lan.is_empty() {
+        return Ok((None, Vec::new(), Vec::new()));
+    }
+    let failed = |error: io::Error| cannot_listen(args, &error);
+    let (port, lans) = manypath_daemon::listen_transparently(&args.lan).map_err(failed)?;
+    let (udp_port, datagrams) = match carries_datagrams(args) {
+        true => {
+            let opened = manypath_daemon::receive_transparently(&args.lan).map_err(failed)?;
+            (Some(opened.0), opened.1)
+        }
+        false => (None, Vec::new()),
+    };
+    let (lan, clients) = (args.lan.clone(), args.clients.clone());
+    let rules = LanRulesArgs { lan, clients, port, udp_port, tun: args.tun.clone(), dns };
+    Ok((Some(rules), lans, datagrams.into_iter().map(|(_, socket)| socket).collect()))
+}
+
+fn carries_datagrams(args: &GatewayArgs) -> bool {
+    !args.lan.is_empty() && (args.udp || args.dns.is_some() || !args.stack.via.is_empty())
+}
+
+/// The TUN device that --tun names, for as long as this process lives.
+fn tun(name: &str) -> Result<Tun, Failure> {
+    Tun::create(name).map_err(|error| {
+        let failure = Failure::new(format!("--tun {name}: {error}"));
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => failure.hint("as root"),
+            io::ErrorKind::ResourceBusy => failure.hint("there is such a device; another name"),
+            io::ErrorKind::NotFound => failure.hint("a kernel with TUN devices: modprobe tun"),
+            _ => failure,
+        }
+    })
+}
+
+/// The resolver that --dns names.
+fn resolver(text: &str) -> Result<SocketAddr, Failure> {
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let alone = inner.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, DNS_PORT));
+    let address = alone.or_else(|_| text.parse::<SocketAddr>());
+    let usable = |at: &SocketAddr| at.port() != 0 && !at.ip().is_unspecified();
+    address.ok().filter(usable).ok_or_else(|| {
+        Failure::usage(format!("--dns {text}: not the address of a resolver"))
+            .hint("ADDR or ADDR:PORT; for example 9.9.9.9, [2620:fe::fe]:53")
+    })
 }
 
 fn config(args: &GatewayArgs, doors: Doors) -> Result<StackConfig, Failure> {
@@ -70,6 +118,7 @@ fn config(args: &GatewayArgs, doors: Doors) -> Result<StackConfig, Failure> {
     stack::check_rules_and_paths(&stack::rules(&args.stack)?)?;
     stack::warn_of_wrong_settings()?;
     stack::configure(&mut config, &args.stack, Level::Info)?;
+    config.carrying.door_datagrams = carries_datagrams(args);
     // Where the hosts are that are served, no peer is.
     if args.stack.locals.is_empty() && !args.lan.is_empty() {
         config.locals = Locals::Except(args.lan.clone());

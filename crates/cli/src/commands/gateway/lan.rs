@@ -26,6 +26,13 @@ const MARK: &str = "0x4000000";
 /// The routing table for packets with that bit, and the preference of the rule that leads there.
 const ROUTES: &str = "9899";
 const PREFERENCE: &str = "99";
+/// The same for packets that are neither TCP nor UDP, which go to the TUN device.
+const TUN_MARK: &str = "0x8000000";
+const TUN_ROUTES: &str = "9898";
+const TUN_PREFERENCE: &str = "98";
+/// Bytes of its packets: what every link of IPv6 takes. With what is put around them they fit into one packet of the usual
+/// size, so nothing is fragmented, and the kernel says so to hosts that send more.
+const TUN_MTU: &str = "1280";
 /// Copies of that rule that gateways may have left.
 const MOST_RULES: usize = 16;
 
@@ -62,19 +69,22 @@ pub(super) struct Lan {
 }
 
 impl Lan {
-    /// Leads what comes in at `interfaces` from `clients`, or from everybody if there are none, to `port`.
-    pub(super) fn start(
-        interfaces: &[String],
-        clients: &[Network],
-        port: u16,
-    ) -> Result<Self, Error> {
+    /// Leads what comes in at the interfaces from clients, or from everybody if there are none, to the ports.
+    pub(super) fn start(rules: &LanRulesArgs) -> Result<Self, Error> {
         let program = std::env::current_exe().map_err(Error::Io)?;
         let mut command = Command::new(program);
-        command.arg("lan-rules").args(["--port", &port.to_string()]);
-        for name in interfaces {
+        command.arg("lan-rules").args(["--port", &rules.port.to_string()]);
+        if let Some(port) = rules.udp_port {
+            command.args(["--udp-port", &port.to_string()]);
+        }
+        command.args(rules.dns.then_some("--dns"));
+        if let Some(name) = &rules.tun {
+            command.args(["--tun", name]);
+        }
+        for name in &rules.lan {
             command.args(["--lan", name]);
         }
-        for network in clients {
+        for network in &rules.clients {
             command.args(["--client", &network.to_string()]);
         }
         let mut process =
@@ -131,14 +141,21 @@ pub(crate) fn lan_rules(args: &LanRulesArgs) -> Result<u8, Failure> {
 }
 
 /// Makes the rules; returns how they lead connections to the door, for people.
-fn make(args: &LanRulesArgs) -> Result<&'static str, Error> {
-    let rules = |how| nft(&script(&args.lan, &args.clients, args.port, how));
+fn make(args: &LanRulesArgs) -> Result<String, Error> {
+    if let Some(name) = &args.tun {
+        route_to_tun(name)?;
+    }
+    let rules = |how| nft(&script(args, how));
+    let redirected = |why| {
+        let udp = if args.udp_port.is_some() { "; UDP is routed as before" } else { "" };
+        rules(How::Redirect).map(|()| format!("redirection: {why}{udp}"))
+    };
     if args.lan.iter().any(|name| is_filtered_bridge(name)) {
-        return rules(How::Redirect).map(|()| "redirection: packets of the bridge are filtered");
+        return redirected("packets of the bridge are filtered");
     }
     match rules(How::Tproxy) {
-        Ok(()) => route().map(|()| "TPROXY"),
-        Err(_) => rules(How::Redirect).map(|()| "redirection: the kernel refuses TPROXY"),
+        Ok(()) => route().map(|()| "TPROXY".to_owned()),
+        Err(_) => redirected("the kernel refuses TPROXY"),
     }
 }
 
@@ -183,14 +200,19 @@ fn lock() -> Result<File, Error> {
 fn clear() -> Result<(), Error> {
     nft(&format!("table inet {TABLE}\ndelete table inet {TABLE}\n"))?;
     for family in ["-4", "-6"] {
-        let rule = ["rule", "del", "pref", PREFERENCE, "fwmark", &mark(), "lookup", ROUTES];
-        // As often as it was made.
-        for _ in 0..MOST_RULES {
-            if !ip(family, &rule)? {
-                break;
+        for (preference, mark, routes) in
+            [(PREFERENCE, MARK, ROUTES), (TUN_PREFERENCE, TUN_MARK, TUN_ROUTES)]
+        {
+            let bit = bit(mark);
+            let rule = ["rule", "del", "pref", preference, "fwmark", &bit, "lookup", routes];
+            // As often as it was made.
+            for _ in 0..MOST_RULES {
+                if !ip(family, &rule)? {
+                    break;
+                }
             }
+            ip(family, &["route", "flush", "table", routes])?;
         }
-        ip(family, &["route", "flush", "table", ROUTES])?;
     }
     Ok(())
 }
@@ -198,7 +220,7 @@ fn clear() -> Result<(), Error> {
 /// Leads marked packets to this host itself.
 fn route() -> Result<(), Error> {
     for (family, all) in [("-4", "0.0.0.0/0"), ("-6", "::/0")] {
-        let rule = ["rule", "add", "pref", PREFERENCE, "fwmark", &mark(), "lookup", ROUTES];
+        let rule = ["rule", "add", "pref", PREFERENCE, "fwmark", &bit(MARK), "lookup", ROUTES];
         let route = ["route", "add", "local", all, "dev", "lo", "table", ROUTES];
         let done = ip(family, &rule)? && ip(family, &route)?;
         if !done && family == "-4" {
@@ -208,8 +230,28 @@ fn route() -> Result<(), Error> {
     Ok(())
 }
 
-fn mark() -> String {
-    format!("{MARK}/{MARK}")
+/// Leads packets with the other bit to the TUN device, and takes answers from there whatever the routes say.
+fn route_to_tun(name: &str) -> Result<(), Error> {
+    if !ip("-4", &["link", "set", "dev", name, "mtu", TUN_MTU, "up"])? {
+        return Err(Error::Refused(format!("`ip link set dev {name} up` failed")));
+    }
+    // Loose: the stricter of this and the setting for all would drop answers (ip-sysctl, rp_filter).
+    let filter = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
+    std::fs::write(filter, "2").map_err(Error::Io)?;
+    for family in ["-4", "-6"] {
+        let bit = bit(TUN_MARK);
+        let rule = ["rule", "add", "pref", TUN_PREFERENCE, "fwmark", &bit, "lookup", TUN_ROUTES];
+        let route = ["route", "add", "default", "dev", name, "table", TUN_ROUTES];
+        let done = ip(family, &rule)? && ip(family, &route)?;
+        if !done && family == "-4" {
+            return Err(Error::Refused(format!("`ip {family} {}` failed", route.join(" "))));
+        }
+    }
+    Ok(())
+}
+
+fn bit(mark: &str) -> String {
+    format!("{mark}/{mark}")
 }
 
 /// How connections are led to the door.
@@ -221,19 +263,75 @@ enum How {
     Redirect,
 }
 
-/// Connections that begin now are led to the door, and their packets stay with it; everything else goes its way.
-fn script(interfaces: &[String], clients: &[Network], port: u16, how: How) -> String {
-    let names: Vec<String> = interfaces.iter().map(|name| format!("\"{name}\"")).collect();
+/// Connections that begin now are led to the door, and their packets stay with it, and so are datagrams if there is a
+/// port for them; everything else goes its way. Redirected datagrams would have lost their destination.
+fn script(args: &LanRulesArgs, how: How) -> String {
+    let names: Vec<String> = args.lan.iter().map(|name| format!("\"{name}\"")).collect();
     let names = names.join(", ");
+    let udp_port = args.udp_port.filter(|_| how == How::Tproxy);
     // Behind the rules that others usually have there.
     let kind = match how {
         How::Tproxy => "filter hook prerouting priority -149",
         How::Redirect => "nat hook prerouting priority -99",
     };
-    let mut text = format!(
-        "table inet {TABLE} {{\n chain prerouting {{\n  type {kind}; policy accept;\n  \
-         iifname != {{ {names} }} return\n  meta l4proto != tcp return\n"
+    let protocols = if udp_port.is_some() { "{ tcp, udp }" } else { "tcp" };
+    let mut text = format!("table inet {TABLE} {{\n");
+    if args.tun.is_some() {
+        put_packets(&mut text, args, &names);
+    }
+    let _ = write!(
+        text,
+        " chain prerouting {{\n  type {kind}; policy accept;\n  \
+         iifname != {{ {names} }} return\n  meta l4proto != {protocols} return\n"
     );
+    put_clients(&mut text, &args.clients);
+    let mark = format!("meta mark set meta mark or {MARK} accept");
+    let mut lead = Vec::new();
+    match how {
+        How::Tproxy => {
+            // Connections that are here stay here, whatever becomes of routes.
+            let _ = writeln!(text, "  socket transparent 1 {mark}");
+            let port = args.port;
+            lead.push(format!(
+                "tcp flags & (fin | syn | rst | ack) == syn tproxy to :{port} {mark}"
+            ));
+            lead.extend(udp_port.map(|port| format!("meta l4proto udp tproxy to :{port} {mark}")));
+        }
+        How::Redirect => lead.push(format!("tcp dport 1-65535 redirect to :{}", args.port)),
+    }
+    if args.dns && how == How::Tproxy {
+        for rule in &lead {
+            let _ = writeln!(text, "  fib daddr type local th dport 53 {rule}");
+        }
+    }
+    put_exceptions(&mut text, &names);
+    let _ = write!(text, "  {}\n }}\n}}\n", lead.join("\n  "));
+    text
+}
+
+/// What is neither TCP nor UDP is led to the TUN device.
+fn put_packets(text: &mut String, args: &LanRulesArgs, names: &str) {
+    let _ = write!(
+        text,
+        " chain packets {{\n  type filter hook prerouting priority -149; policy accept;\n  \
+         iifname != {{ {names} }} return\n  meta l4proto {{ tcp, udp }} return\n"
+    );
+    put_clients(text, &args.clients);
+    put_exceptions(text, names);
+    let _ = write!(text, "  meta mark set meta mark or {TUN_MARK}\n }}\n");
+}
+
+/// What is for this host, for hosts at the same interfaces, or for nobody goes its way.
+fn put_exceptions(text: &mut String, names: &str) {
+    let _ = write!(
+        text,
+        "  fib daddr type != unicast return\n  fib daddr oif missing return\n  fib daddr oifname {{ {names} }} return\n  \
+         ip daddr 169.254.0.0/16 return\n  ip6 daddr fe80::/10 return\n"
+    );
+}
+
+/// Lets hosts go their way that are no clients, if there are clients.
+fn put_clients(text: &mut String, clients: &[Network]) {
     for (family, is_v4) in [("ip", true), ("ip6", false)] {
         let of_family = clients.iter().filter(|network| network.address().is_ipv4() == is_v4);
         let networks: Vec<String> = of_family.map(ToString::to_string).collect();
@@ -245,22 +343,6 @@ fn script(interfaces: &[String], clients: &[Network], port: u16, how: How) -> St
             false => writeln!(text, "  {family} saddr != {{ {} }} return", networks.join(", ")),
         };
     }
-    if how == How::Tproxy {
-        // Connections that are here stay here, whatever becomes of routes.
-        let _ = writeln!(text, "  socket transparent 1 meta mark set meta mark or {MARK} accept");
-    }
-    let lead = match how {
-        How::Tproxy => format!(
-            "tcp flags & (fin | syn | rst | ack) == syn tproxy to :{port} meta mark set meta mark or {MARK} accept"
-        ),
-        How::Redirect => format!("tcp dport 1-65535 redirect to :{port}"),
-    };
-    let _ = write!(
-        text,
-        "  fib daddr type != unicast return\n  fib daddr oif missing return\n  fib daddr oifname {{ {names} }} return\n  \
-         ip daddr 169.254.0.0/16 return\n  ip6 daddr fe80::/10 return\n  {lead}\n }}\n}}\n"
-    );
-    text
 }
 
 fn nft(script: &str) -> Result<(), Error> {
@@ -299,9 +381,20 @@ mod tests {
     #[test]
     fn hosts_that_are_no_clients_are_left_alone_in_both_families() {
         let network = |text: &str| text.parse().unwrap();
-        let some = script(&["br0".into()], &[network("192.168.1.0/24")], 7, How::Tproxy);
+        let rules = |lan: &[&str], clients: &[Network], udp_port| LanRulesArgs {
+            lan: lan.iter().map(ToString::to_string).collect(),
+            clients: clients.to_vec(),
+            port: 7,
+            udp_port,
+            tun: None,
+            dns: false,
+        };
+        let some = script(&rules(&["br0"], &[network("192.168.1.0/24")], Some(8)), How::Tproxy);
+        assert!(some.contains("meta l4proto != { tcp, udp } return"), "{some}");
+        assert!(some.contains("udp tproxy to :8") && !some.contains("dport 53"), "{some}");
         assert!(some.contains("ip saddr != { 192.168.1.0/24 } return\n  meta nfproto ipv6 return"));
-        let all = script(&["br0".into(), "br1".into()], &[], 7, How::Redirect);
+        let all = script(&rules(&["br0", "br1"], &[], Some(8)), How::Redirect);
+        assert!(!all.contains("udp"), "{all}");
         assert!(!all.contains("saddr") && !all.contains("nfproto"), "{all}");
         assert!(all.contains("iifname != { \"br0\", \"br1\" } return"), "{all}");
     }

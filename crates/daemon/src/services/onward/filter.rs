@@ -62,7 +62,27 @@ pub(super) fn is_open(
     own: &[Network],
     loopback: bool,
 ) -> bool {
-    let port = destination.port();
+    destination.port() != 0
+        && is_open_at(destination.ip(), destination.port(), named, own, loopback)
+}
+
+/// Whether a relay sends packets without ports to `address`: named ports open nothing to them.
+pub(super) fn is_open_to_packets(
+    address: IpAddr,
+    named: &[RelayTo],
+    own: &[Network],
+    loopback: bool,
+) -> bool {
+    is_open_at(address, 0, named, own, loopback)
+}
+
+fn is_open_at(
+    address: IpAddr,
+    port: u16,
+    named: &[RelayTo],
+    own: &[Network],
+    loopback: bool,
+) -> bool {
     let open = |address: IpAddr| {
         let is_named = named.iter().any(|one| one.names(address, port));
         let never = address.is_unspecified()
@@ -72,7 +92,7 @@ pub(super) fn is_open(
         let closed = !is_global(address) || own.iter().any(|network| network.contains(address));
         !never && (is_named || !closed)
     };
-    port != 0 && meanings(destination.ip()).into_iter().all(open)
+    meanings(address).into_iter().all(open)
 }
 
 /// Whether the internet at large reaches an address (the registries of RFC 6890).
@@ -211,6 +231,17 @@ mod tests {
         for never in ["127.0.0.1:80", "[::1]:80", "0.0.0.0:80", "224.0.0.1:80", "[ff02::1]:80"] {
             assert!(!open(never, &["0.0.0.0/0", "::/0"]), "{never}");
         }
+    }
+
+    #[test]
+    fn packets_without_ports_go_where_no_port_was_named() {
+        let open = |address: &str, named: &[&str]| {
+            let named: Vec<RelayTo> = named.iter().map(|one| one.parse().unwrap()).collect();
+            is_open_to_packets(address.parse().unwrap(), &named, &[], false)
+        };
+        assert!(open("1.1.1.1", &[]) && open("10.1.2.3", &["10.0.0.0/8"]));
+        assert!(!open("10.1.2.3", &[]) && !open("10.1.2.3", &["10.0.0.0/8:1-65535"]));
+        assert!(!open("127.0.0.1", &["0.0.0.0/0"]) && !open("224.0.0.1", &["0.0.0.0/0"]));
     }
 
     #[test]

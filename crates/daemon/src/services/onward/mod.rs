@@ -31,7 +31,7 @@ use manypath_rules::{Encrypt, Network, Options};
 use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::debug;
 
 /// Names of one peer that wait to be resolved: others have names, too.
@@ -337,6 +337,15 @@ impl Services {
             debug!(target: log::CONNECTION, "not relayed: {address} is closed to relays");
         }
         Some(is_open)
+    }
+
+    /// The same for packets, which have no ports: a destination whose ports are named is not open to them.
+    pub(crate) fn is_open_to_packets(&mut self, base: &Base, address: IpAddr) -> bool {
+        let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
+        let Some(own) = own_networks_lately(&mut self.onward.own, base.core.now) else {
+            return false;
+        };
+        filter::is_open_to_packets(address, named, own, base.core.config.loopback_paths)
     }
 
     /// The next address that is open to relays. Without one the flow is refused.
