@@ -121,7 +121,7 @@ fn config(args: &GatewayArgs, doors: Doors) -> Result<StackConfig, Failure> {
     config.carrying.door_datagrams = carries_datagrams(args);
     // Where the hosts are that are served, no peer is.
     if args.stack.locals.is_empty() && !args.lan.is_empty() {
-        config.locals = Locals::Except(args.lan.clone());
+        config.locals = Locals::Except(args.lan.iter().chain(&args.tun).cloned().collect());
     }
     match manypath_control::runtime::directory() {
         Ok(dir) => config.process.runtime_dir = Some(dir),

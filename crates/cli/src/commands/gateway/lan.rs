@@ -33,6 +33,8 @@ const TUN_PREFERENCE: &str = "98";
 /// Bytes of its packets: what every link of IPv6 takes. With what is put around them they fit into one packet of the usual
 /// size, so nothing is fragmented, and the kernel says so to hosts that send more.
 const TUN_MTU: &str = "1280";
+/// Its address, which means nothing anywhere (the dummy address of RFC 7600).
+const TUN_ADDRESS: &str = "192.0.0.8/32";
 /// Copies of that rule that gateways may have left.
 const MOST_RULES: usize = 16;
 
@@ -234,6 +236,10 @@ fn route() -> Result<(), Error> {
 fn route_to_tun(name: &str) -> Result<(), Error> {
     if !ip("-4", &["link", "set", "dev", name, "mtu", TUN_MTU, "up"])? {
         return Err(Error::Refused(format!("`ip link set dev {name} up` failed")));
+    }
+    // The kernel drops what comes from a device without an address that other devices lead to.
+    if !ip("-4", &["address", "add", TUN_ADDRESS, "dev", name])? {
+        return Err(Error::Refused(format!("`ip address add {TUN_ADDRESS} dev {name}` failed")));
     }
     // Loose: the stricter of this and the setting for all would drop answers (ip-sysctl, rp_filter).
     let filter = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
