@@ -81,10 +81,8 @@ impl LanPackets {
         if more {
             base.core.in_next_turn(Timer::DoorDatagrams(id));
         }
-        match &self.way {
-            Way::Asked(_) if !was_asked => Some((self.flow, PACKETS)),
-            _ => None,
-        }
+        let asks = !was_asked && matches!(self.way, Way::Asked(_));
+        asks.then_some((self.flow, PACKETS))
     }
 
     fn hear_device(&mut self, base: &mut Base, hosts: &mut Hosts, room: &mut [u8]) -> bool {
@@ -152,7 +150,7 @@ impl LanPackets {
         has_room
     }
 
-    fn hear_flow(&mut self, base: &mut Base, hosts: &mut Hosts, room: &mut [u8]) -> bool {
+    fn hear_flow(&self, base: &mut Base, hosts: &mut Hosts, room: &mut [u8]) -> bool {
         let Way::Open(socket) = &self.way else { return false };
         let length = match socket.recv(room) {
             Ok(length) => length,

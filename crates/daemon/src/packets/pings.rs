@@ -195,7 +195,7 @@ impl Pings {
     }
 
     /// Hands an answer, or an error, to whom it is for; whether there may be more.
-    fn hear(&mut self, base: &mut Base, id: u64, room: &mut [u8]) -> bool {
+    fn hear(&self, base: &mut Base, id: u64, room: &mut [u8]) -> bool {
         let Some(socket) = self.sockets.get(&id) else { return false };
         let is_ipv4 = socket.is_ipv4();
         let (length, from, ttl) = match socket.receive(room) {

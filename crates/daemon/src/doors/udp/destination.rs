@@ -61,7 +61,7 @@ impl UdpRoom {
     }
 
     /// Nobody listens at the destination of a flow, which a host of a network is told as by ICMP.
-    pub(in crate::doors) fn tell_unreachable(&mut self, base: &mut Base, id: u64) {
+    pub(in crate::doors) fn tell_unreachable(&self, base: &mut Base, id: u64) {
         let Some(flow) = self.flows.get(&id) else { return };
         let association = self.associations.get(&flow.association);
         if let Some(&Association { face: Face::Lan { client, door }, .. }) = association
@@ -128,19 +128,18 @@ impl UdpRoom {
         reply: &Reply,
     ) -> Option<(u64, SocketAddr, OwnedFd)> {
         let packets = self.lans.packets.as_mut()?;
-        match reply {
-            Reply::Accepted { .. } => {
-                let made =
-                    private_pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
-                let Ok((addr, near, far)) = made else {
-                    packets.close(base);
-                    return None;
-                };
-                packets.open(base, hosts, near);
-                return Some((packets.flow, addr, far));
-            }
-            Reply::Direct { .. } | Reply::Failed { .. } => packets.close(base),
-            _ => packets.end_flow(base),
+        if matches!(reply, Reply::Accepted { .. }) {
+            let made = private_pair().and_then(|(near, far)| Ok((near.local_addr()?, near, far)));
+            let Ok((addr, near, far)) = made else {
+                packets.close(base);
+                return None;
+            };
+            packets.open(base, hosts, near);
+            return Some((packets.flow, addr, far));
+        }
+        match matches!(reply, Reply::Direct { .. } | Reply::Failed { .. }) {
+            true => packets.close(base),
+            false => packets.end_flow(base),
         }
         self.dropped.push(packets.flow);
         None
