@@ -24,6 +24,7 @@ fn complaint(network: &Network, args: &[&str]) -> String {
 #[test]
 fn pings_of_the_network_go_by_the_relay_with_the_errors_that_answer_them() {
     let network = network();
+    sh(&network.site, Host::Left, "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
     let before = (network.rules(), links(&network));
     let gateway = network.gateway(&["--via", RELAY, "--tun", "tun-many"]);
     let pinged = said(&network, 0, "busybox", &["ping", "-c", "3", "-W", "10", PLAIN]);

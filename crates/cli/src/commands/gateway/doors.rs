@@ -86,11 +86,14 @@ fn carries_datagrams(args: &GatewayArgs) -> bool {
 fn tun(name: &str) -> Result<Tun, Failure> {
     Tun::create(name).map_err(|error| {
         let failure = Failure::new(format!("--tun {name}: {error}"));
-        match error.kind() {
-            io::ErrorKind::PermissionDenied => failure.hint("as root"),
-            io::ErrorKind::ResourceBusy => failure.hint("there is such a device; another name"),
-            io::ErrorKind::NotFound => failure.hint("a kernel with TUN devices: modprobe tun"),
-            _ => failure,
+        let hints = [
+            (io::ErrorKind::PermissionDenied, "as root"),
+            (io::ErrorKind::ResourceBusy, "there is such a device; another name"),
+            (io::ErrorKind::NotFound, "a kernel with TUN devices: modprobe tun"),
+        ];
+        match hints.into_iter().find(|(kind, _)| *kind == error.kind()) {
+            Some((_, hint)) => failure.hint(hint),
+            None => failure,
         }
     })
 }
