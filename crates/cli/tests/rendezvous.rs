@@ -45,7 +45,7 @@ impl Nat {
             Self::Symmetric => {
                 "ip protocol udp masquerade random,fully-random; oifname WAN masquerade"
             }
-            _ => "masquerade",
+            Self::FullCone | Self::AddressRestricted | Self::PortRestricted => "masquerade",
         };
         let into = match self {
             Self::FullCone => "iifname WAN udp dport 1024-65535 dnat to INSIDE",

@@ -7,8 +7,7 @@ use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
 use crate::attempt::{
     Attempts, Client, Control, Open, RelayAt, errno_of, fallback_patience, must_fail,
-    patience_with_relay,
-    usable_relays,
+    patience_with_relay, usable_relays,
 };
 use crate::base::{Base, protection};
 use crate::core::Core;

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(3);
 
 impl Rendezvous {
     /// The sockets are open.
-    pub(crate) fn begin_registering(&mut self, base: &mut Base) {
+    pub(crate) fn begin_registering(&self, base: &mut Base) {
         if base.core.config.carrying.register.is_none() {
             return;
         }

@@ -88,7 +88,7 @@ impl Rendezvous {
     }
 
     /// The far end takes part: so does this side.
-    pub(in super::super) fn on_far_accepted(&mut self, base: &mut Base, id: DatagramId) -> bool {
+    pub(in super::super) fn on_far_accepted(&self, base: &mut Base, id: DatagramId) -> bool {
         let Some(half) = self.halves.get(&id) else {
             return self.legs.contains_key(&id);
         };
