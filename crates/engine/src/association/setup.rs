@@ -318,6 +318,7 @@ impl Association {
         self.announce_dry(cx);
         self.security.announce_authentication(cx, self.id);
         self.path_manager().start_heartbeats(cx);
+        self.reveal_if_protected(cx);
         if self.shutdown_wanted {
             self.state = State::ShutdownPending;
         }

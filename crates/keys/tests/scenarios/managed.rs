@@ -269,6 +269,8 @@ impl Managed {
 
     fn on_protected(&mut self, side: Side, peer: PublicKey) {
         let now = self.pair.now;
+        let id = self.end(side).id.unwrap();
+        self.pair.node(side).endpoint.reveal_addresses(now, id);
         let end = self.end(side);
         end.protected = Some((peer, now));
         let early = std::mem::take(&mut end.early);

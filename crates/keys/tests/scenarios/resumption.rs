@@ -6,10 +6,13 @@ use crate::hostile::alter;
 use crate::managed::Managed;
 use crate::messages::offering;
 use crate::pair::{Chaos, Pair, Side, millis};
-use manypath_engine::{CloseReason, Config, Duration, Endpoint, Instant, PathAddr};
+use manypath_engine::{
+    Announce, CloseReason, Config, Duration, Endpoint, Instant, PathAddr, PathState,
+};
 use manypath_keys::{Failure, TicketIssuer};
 use manypath_wire::chunk::{Chunk, types};
 use manypath_wire::packet::Packet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The time from connect to the arrival of the first message.
@@ -62,6 +65,31 @@ fn a_known_peer_costs_no_round_trip_and_a_new_one_costs_one() {
             assert_eq!(it.pair.z.endpoint.counters().resumptions, round + 1);
             it.disconnect();
         }
+    }
+}
+
+/// The addresses of both ends that carry.
+fn working(it: &Managed) -> [usize; 2] {
+    [(&it.pair.a, &it.a), (&it.pair.z, &it.z)].map(|(node, end)| {
+        let status = node.endpoint.status(it.pair.now, end.id.unwrap()).unwrap();
+        let active = status.paths.iter().filter(|path| path.state == PathState::Active);
+        active.map(|path| path.addr.local.ip()).collect::<BTreeSet<_>>().len()
+    })
+}
+
+#[test]
+fn addresses_that_were_withheld_are_announced_when_an_association_has_resumed() {
+    let announce = Announce::Authenticated;
+    let withholding = |side| Config { announce, address_reconfiguration: true, ..offering(side) };
+    let mut it = Managed::with(2, withholding(Side::A), withholding(Side::Z));
+    it.issue_tickets();
+    for resumes in [false, true] {
+        it.connect();
+        it.run(Duration::from_secs(5));
+        assert_eq!(it.peers(), it.identities());
+        assert_eq!([is_resumed(&it, Side::A), is_resumed(&it, Side::Z)], [resumes; 2]);
+        assert_eq!(working(&it), [2, 2], "resumes: {resumes}");
+        it.disconnect();
     }
 }
 
@@ -353,7 +381,7 @@ fn a_hundred_thousand_forged_tickets_and_cookies_change_nothing() {
 #[test]
 fn no_two_associations_have_the_same_keys() {
     let mut it = Managed::acquainted(1);
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for _ in 0..20 {
         let _time = time_of_first(&mut it);
         it.disconnect();
