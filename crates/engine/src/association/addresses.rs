@@ -215,8 +215,10 @@ impl Addressing<'_> {
         else {
             return false;
         };
+        // A HEARTBEAT from an address that is withheld would tell that it is of this host.
         let is_local = cx.locals.iter().any(|own| own.addr == addr.local);
-        if !is_local || !pairing::may_pair(local, remote) {
+        if !is_local || self.handshake.withheld != Withheld::No || !pairing::may_pair(local, remote)
+        {
             return false;
         }
         if !changes.own.contains(&local) {

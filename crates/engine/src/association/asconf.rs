@@ -206,10 +206,10 @@ impl Request {
 
 impl Association {
     /// An ASCONF that is under way goes on from addresses that it may not even mention, if there is no
-    /// other way left for it.
+    /// other way left for it, unless they are withheld.
     pub(crate) fn take_detour(&mut self, cx: &Context<'_>) {
         let running = self.addresses.as_ref().is_some_and(|changes| changes.running.is_some());
-        if !(running && self.paths.is_cut_off()) {
+        if !(running && self.paths.is_cut_off()) || self.is_withheld() {
             return;
         }
         let usable: Vec<_> =

@@ -3,7 +3,9 @@
 use super::{Protected, is_record, loose, offering, types_of};
 use crate::pair::{Pair, Side, address, endpoint, millis};
 use manypath_aead::CipherSuite;
-use manypath_engine::{AddressError, Announce, AssociationId, Config, LocalAddress, PathState};
+use manypath_engine::{
+    AddressError, Announce, AssociationId, Config, LocalAddress, PathAddr, PathOffer, PathState,
+};
 use manypath_wire::chunk::types;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -100,7 +102,7 @@ fn a_peer_that_is_not_revealed_anything_has_one_path_under_protection_too() {
     for side in [Side::A, Side::Z] {
         assert_eq!(working(&mut it, side), [ip(side, 1)].into());
         let second = ip(side, 2);
-        let used = |(from, path, _): &(Side, manypath_engine::PathAddr, Vec<u8>)| {
+        let used = |(from, path, _): &(Side, PathAddr, Vec<u8>)| {
             *from == side && path.local.ip() == second
         };
         assert!(!it.pair.recorded.iter().any(used), "nothing comes from the second address");
@@ -137,6 +139,21 @@ fn a_peer_without_keys_has_one_path_and_an_association_that_loses_it_shows_no_ot
     it.pair.a.endpoint.announce_local_address(now, addr);
     it.pair.drive(millis(5_000));
     shows_nothing(&it);
+}
+
+#[test]
+fn a_way_of_which_a_third_host_tells_shows_no_address_that_is_withheld() {
+    let mut it = begun(withholding(Side::A), withholding(Side::Z));
+    let path = PathAddr { local: address(Side::A, 2), remote: address(Side::Z, 1) };
+    let offer = PathOffer { association: it.a, path };
+    let now = it.pair.now;
+    assert!(!offer.make(&mut it.pair.a.endpoint, now));
+    it.pair.drive(millis(1_000));
+    shows_nothing(&it);
+    protect(&mut it);
+    reveal(&mut it, Side::A);
+    let now = it.pair.now;
+    assert!(offer.make(&mut it.pair.a.endpoint, now));
 }
 
 #[test]
