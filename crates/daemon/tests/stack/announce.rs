@@ -1,7 +1,7 @@
 //! To which peers the addresses of a host are announced (docs/key-management.md).
 
 use crate::common::{Host, Launcher, Network, Table, counter, echo, exchange, pattern, service};
-use crate::encryption::{Folder, client, encryption, key_of, server};
+use crate::encryption::{Folder, client, encryption, key_of, server, wait_for_the_end};
 use manypath_control::status::{StackStatus, Withheld};
 use manypath_daemon::{KeyFiles, StackConfig};
 use manypath_engine::Announce;
@@ -9,6 +9,7 @@ use manypath_rules::Encrypt::{Off, Opportunistic};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::IpAddr;
+use std::time::Duration;
 
 fn with_keys(mut config: StackConfig, keys: &KeyFiles) -> StackConfig {
     config.carrying.announce = Announce::Authenticated;
@@ -72,6 +73,32 @@ fn a_first_contact_has_one_path_and_a_known_peer_all() {
     launcher.wait_for("data over the second path", |status| has_used(status, second));
     of_server
         .wait_for("all paths of the server", |status| working(status) == network.server().into());
+}
+
+#[test]
+fn both_ends_of_an_association_that_resumes_tell_their_addresses() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, mut theirs) = (folder.files("client"), folder.files("server"));
+    let list = folder.path("authorized");
+    fs::write(&list, format!("{} test\n", key_of(&ours))).unwrap();
+    theirs.authorized_peers = Some(list);
+    let destination = service(network.server()[0], echo);
+    let serving = with_keys(server(network, Opportunistic, &[destination]), &theirs);
+    let (_server, of_server) = Host::with_launcher(serving);
+    let mut config = with_keys(client(network, Opportunistic), &ours);
+    config.limits.idle_timeout = Duration::ZERO;
+    let (_client, mut launcher) = Host::with_launcher(config);
+    assert!(exchange(launcher.connect_sctp(destination), vec![3; 30]) == vec![3; 30]);
+    wait_for_the_end(&launcher);
+    let _open = launcher.connect_sctp(destination);
+    assert!(encryption(&launcher.status()).unwrap().resumed);
+    let status = launcher
+        .wait_for("all paths of the client", |status| working(status) == network.client().into());
+    assert_eq!(withheld(&status), None);
+    let status = of_server
+        .wait_for("all paths of the server", |status| working(status) == network.server().into());
+    assert_eq!(withheld(&status), None);
 }
 
 #[test]

@@ -105,8 +105,8 @@ impl Association {
     }
 
     /// Announces what was withheld until packets without protection are dropped: before that an answer of the peer, or what it
-    /// sends to such an address, could be one. An association that resumes drops them already while it is set up, when
-    /// nothing can be announced yet.
+    /// sends to such an address, could be one. A client that resumes drops them before the peer has proved anything, which
+    /// its COOKIE ACK does.
     pub(crate) fn reveal_if_protected(&mut self, cx: &mut Context<'_>) {
         let waits = self.handshake.withheld == Withheld::UntilProtected;
         if !waits || !self.security.requires_protection() || self.state.is_setting_up() {
