@@ -395,12 +395,8 @@ impl Keys {
     /// The association has ended, or is not to be encrypted.
     pub(crate) fn forget(&mut self, id: AssociationId) {
         self.offered.remove(&id);
-        let Some(one) = self.all.remove(&id) else { return };
-        self.early_bytes -= one.early_bytes;
-        // The peer has not answered: the ticket was of no use to anybody.
-        if let Some((server, ticket)) = one.server.zip(one.ticket) {
-            self.tickets.put(server, ticket);
-        }
+        // A ticket goes with it, even if nobody has answered: who has seen it in an INIT would know it again.
+        self.early_bytes -= self.all.remove(&id).map_or(0, |one| one.early_bytes);
     }
 
     pub(crate) fn status(

@@ -1,6 +1,6 @@
 //! Tickets of servers, by which associations with them are protected without a round trip more.
 
-use super::Trust;
+use super::{Standing, Trust};
 use manypath_engine::Instant;
 use manypath_keys::Ticket;
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ impl Tickets {
         }
     }
 
-    /// The ticket for an association with `server`, if it is good still, ours, and of a peer that is trusted there.
+    /// The ticket for an association with `server`, if it is good still, ours, and of a peer that is known there: by a
+    /// ticket a peer is taken before it has proved anything, so a key that was forgotten has to be shown anew.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -34,6 +35,7 @@ impl Tickets {
         let own = trust.identity().public_key();
         let ticket = self.0.remove(&server)?;
         let is_good = now < ticket.expires() && ticket.client() == own;
-        (is_good && trust.judge(server.ip(), &ticket.server()).is_ok()).then_some(ticket)
+        let standing = trust.judge(server.ip(), &ticket.server());
+        (is_good && standing.is_ok_and(Standing::is_known)).then_some(ticket)
     }
 }

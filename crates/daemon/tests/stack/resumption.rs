@@ -107,3 +107,48 @@ fn a_ticket_does_not_outlive_the_trust_of_either_end() {
     let _refused = errno(&mut launcher, destination);
     assert_eq!(counter(&theirs_too.status(), "sctp_resumptions"), 2, "it was not even asked");
 }
+
+#[test]
+fn a_ticket_that_nobody_has_answered_is_not_offered_again() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let start = || {
+        let config = server(network, Require, &[destination]);
+        Host::with_launcher(StackConfig { keys: Some(theirs.clone()), ..config })
+    };
+    let first = start();
+    let (_client, mut launcher) = Host::with_launcher(fleeting(network, Require, ours));
+    assert!(!connect(&mut launcher, destination));
+    drop(first);
+    let _nobody_there = errno(&mut launcher, destination);
+    wait_for_the_end(&launcher);
+    launcher.send(&Request::ForgetPeers { addr: None, port: None });
+    assert!(matches!(launcher.receive(), Reply::Forgotten { .. }));
+    let (_second, theirs) = start();
+    assert!(!connect(&mut launcher, destination));
+    assert_eq!(counter(&theirs.status(), "sctp_unknown_tickets"), 0, "it was not even asked");
+}
+
+#[test]
+fn a_server_whose_key_was_forgotten_shows_it_anew() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let _server = Host::start(StackConfig { keys: Some(theirs), ..config });
+    let (_client, mut launcher) = Host::with_launcher(fleeting(network, Require, ours.clone()));
+    assert!(!connect(&mut launcher, destination));
+    assert!(connect(&mut launcher, destination));
+    // Another thread writes the file.
+    let (forget, begun) =
+        (|| ours.known_peers.change(|known| known.forget(destination.ip())), Instant::now());
+    while forget().unwrap() == 0 {
+        assert!(begun.elapsed() < LIMIT, "it was never known");
+    }
+    reload(&launcher);
+    assert!(!connect(&mut launcher, destination), "not by a ticket");
+    assert!(connect(&mut launcher, destination), "known again");
+}
