@@ -225,6 +225,7 @@ impl Stack {
         self.base.core.driver.flush(self.base.core.now);
         self.print_last_status_line();
         self.attempts.peers.finish_saving(&mut self.base.core);
+        self.base.core.quotas.finish();
     }
 }
 

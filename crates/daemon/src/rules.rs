@@ -1,6 +1,7 @@
 //! The rules that this stack goes by: those of the file and those of its own command line.
 
 use crate::allow::Allow;
+use manypath_rules::paths::Budget;
 use manypath_rules::{
     Chain, Client, Decider, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports,
     Protocol, Query, Rule, RulesFile, Source, Table, Via,
@@ -170,6 +171,12 @@ impl Rules {
     pub(crate) fn encrypt(&self) -> Encrypt {
         let rules = self.table.list(Chain::Remote, Policy::Enable);
         rules.filter_map(|(_, rule)| rule.options.encrypt).max().unwrap_or_default()
+    }
+
+    /// Whether a rule gives peers this quota.
+    pub(crate) fn gives(&self, quota: Budget) -> bool {
+        let mut rules = self.table.list(Chain::Local, Policy::Enable);
+        rules.any(|(_, rule)| rule.options.quota == Some(quota))
     }
 
     /// The relays that rules name.

@@ -44,7 +44,7 @@ impl Stack {
             locals: local_statuses(&self.base.core),
             budgets: self.base.core.budgets.status(),
             quotas: match self.base.core.config.loop_index() {
-                0 => self.base.core.quotas.status(),
+                0 => self.base.core.quotas.status(|quota| self.base.core.rules.gives(quota)),
                 // The first one tells what all have counted.
                 _ => Vec::new(),
             },

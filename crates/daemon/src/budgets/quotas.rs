@@ -3,6 +3,9 @@
 //! A relay adds what it has moved to the counter of its peer, which all engine loops of a process share. Once in a second, while there
 //! are such relays, one of them looks at all counters: whether a period has ended, what the log is to say, and what is
 //! to be written. Who has used up its quota gets no new connection by that rule; open ones go on.
+//!
+//! Two processes may write the file, as before and after a restart. Each sum has the first day of its period, so that of
+//! two sums of a period the larger one stays.
 
 use super::{Usage, UsageFile, Writer, today};
 use crate::core::Core;
@@ -11,7 +14,7 @@ use crate::log;
 use crate::timers::Timer;
 use manypath_control::status::QuotaStatus;
 use manypath_engine::Duration;
-use manypath_rules::paths::{Budget, Date};
+use manypath_rules::paths::{Budget, Date, Period};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,13 +30,16 @@ const WRITTEN_PERMILLE: u128 = 1;
 const WARNED_PERCENT: u128 = 80;
 /// Most counters. With more peers those without connections that have used least are forgotten.
 const MAX_COUNTERS: usize = 2048;
+/// Sums that are handed over together: a message to the keeper has room for them.
+const MAX_TOGETHER: usize = 256;
 
 /// The counters of a process, which its engine loops share.
 #[derive(Clone, Debug, Default)]
 pub struct SharedQuotas(Arc<Mutex<Counters>>);
 
-/// By the fingerprint of the key and the words of the quota: rules with the same quota share it.
-type Counters = BTreeMap<(String, String), Counted>;
+/// The fingerprint of the key and the words of the quota: rules with the same quota share a counter.
+type Id = (String, String);
+type Counters = BTreeMap<Id, Counted>;
 
 /// Bytes that the connections of a peer have moved in a period.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +48,8 @@ pub(crate) struct Counter(Arc<AtomicU64>);
 impl Counter {
     /// A connection has moved so many bytes.
     pub(crate) fn add(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
+        let add = |used: u64| Some(used.saturating_add(bytes));
+        let _always = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     fn used(&self) -> u64 {
@@ -56,7 +63,7 @@ struct Counted {
     /// Its name among the authorized peers.
     name: Option<String>,
     counter: Counter,
-    /// A day of the period.
+    /// The first day of the period.
     date: Date,
     stage: Stage,
     /// What was used when that was written last.
@@ -109,7 +116,7 @@ impl Quotas {
             let kept = kept.filter(|usage| quota.period.lasts(usage.date(), today));
             let used = kept.map_or(0, Usage::used);
             let counter = Counter(Arc::new(AtomicU64::new(used)));
-            let date = kept.map_or(today, Usage::date);
+            let date = first_day(quota.period, kept.map_or(today, Usage::date));
             let stage = stage(used, quota);
             let (name, written) = (None, used);
             counters.insert(id.clone(), Counted { quota, name, counter, date, stage, written });
@@ -126,17 +133,16 @@ impl Quotas {
         self.counter(key, name, quota).used() >= quota.bytes
     }
 
-    /// How they stand.
-    pub(crate) fn status(&self) -> Vec<QuotaStatus> {
-        let status = |((key, _), counted): (&(String, String), &Counted)| QuotaStatus {
-            key: key.clone(),
-            name: counted.name.clone(),
-            limit_bytes: counted.quota.bytes,
-            period: counted.quota.period.name().to_owned(),
-            used_bytes: counted.counter.used(),
-            used_up: counted.counter.used() >= counted.quota.bytes,
-        };
-        lock(&self.shared).iter().map(status).collect()
+    /// How those stand of which rules speak: `is_ruled` tells of a quota whether a rule has it.
+    pub(crate) fn status(&self, is_ruled: impl Fn(Budget) -> bool) -> Vec<QuotaStatus> {
+        self.status_at(today(), is_ruled)
+    }
+
+    fn status_at(&self, today: Date, is_ruled: impl Fn(Budget) -> bool) -> Vec<QuotaStatus> {
+        let mut counters = lock(&self.shared);
+        counters.values_mut().for_each(|counted| counted.begin_anew_if_over(today));
+        let ruled = counters.iter().filter(|(_, counted)| is_ruled(counted.quota));
+        ruled.map(|((key, _), counted)| counted.status(key)).collect()
     }
 
     /// Begins periods anew, and tells which counters have come to another stage.
@@ -153,13 +159,17 @@ impl Quotas {
     }
 
     /// What has to be written: sums that have grown by much, or whose connections are over.
-    fn unwritten(&self) -> Vec<Usage> {
-        let mut unwritten = Vec::new();
-        for (id, counted) in lock(&self.shared).iter_mut().filter(|(_, it)| it.is_unwritten()) {
-            counted.written = counted.counter.used();
-            unwritten.push(Usage::of_peer(&label(id), counted.written, counted.date));
+    fn unwritten(&self) -> Vec<(Id, Usage)> {
+        let counters = lock(&self.shared);
+        let unwritten = counters.iter().filter(|(_, counted)| counted.is_unwritten());
+        unwritten.map(|(id, counted)| (id.clone(), counted.usage(id))).collect()
+    }
+
+    fn note_written(&self, written: &[(Id, Usage)]) {
+        let mut counters = lock(&self.shared);
+        for (id, usage) in written {
+            counters.get_mut(id).into_iter().for_each(|counted| counted.written = usage.used());
         }
-        unwritten
     }
 
     /// What could not be handed over is written the next time.
@@ -167,8 +177,18 @@ impl Quotas {
         if self.file.is_none() {
             return true;
         }
-        let unwritten = self.unwritten();
-        unwritten.is_empty() || self.hand_over(unwritten)
+        self.unwritten().chunks(MAX_TOGETHER).all(|some| {
+            let is_taken = self.hand_over(some.iter().map(|(_, usage)| usage.clone()).collect());
+            if is_taken {
+                self.note_written(some);
+            }
+            is_taken
+        })
+    }
+
+    /// The stack ends: its connections are over.
+    pub(crate) fn finish(&mut self) {
+        let _too_late = self.keep();
     }
 
     fn hand_over(&mut self, usages: Vec<Usage>) -> bool {
@@ -191,7 +211,8 @@ impl Counted {
     fn begin_anew_if_over(&mut self, today: Date) {
         if !self.quota.period.lasts(self.date, today) {
             self.counter.0.store(0, Ordering::Relaxed);
-            (self.date, self.stage) = (today, Stage::Enough);
+            (self.date, self.stage) = (first_day(self.quota.period, today), Stage::Enough);
+            self.written = 0;
         }
     }
 
@@ -204,6 +225,22 @@ impl Counted {
         let more = u128::from(self.counter.used().abs_diff(self.written));
         let much = more * 1000 >= u128::from(self.quota.bytes) * WRITTEN_PERMILLE;
         more > 0 && (much || !self.is_in_use())
+    }
+
+    fn status(&self, key: &str) -> QuotaStatus {
+        let used = self.counter.used();
+        QuotaStatus {
+            key: key.to_owned(),
+            name: self.name.clone(),
+            limit_bytes: self.quota.bytes,
+            period: self.quota.period.name().to_owned(),
+            used_bytes: used,
+            used_up: used >= self.quota.bytes,
+        }
+    }
+
+    fn usage(&self, id: &Id) -> Usage {
+        Usage::of_peer(&label(id), self.counter.used(), self.date)
     }
 
     fn words(&self, key: &str) -> String {
@@ -234,11 +271,12 @@ pub(crate) fn on_quotas_timer(core: &mut Core) {
         core.count("quota_warnings");
     }
     let in_use = core.quotas.are_in_use();
-    if !core.quotas.keep() {
+    let kept = core.quotas.keep();
+    if !kept {
         core.count("quotas_not_kept");
     }
-    core.quotas.looks = in_use;
-    if in_use {
+    core.quotas.looks = in_use || !kept;
+    if core.quotas.looks {
         core.after(PAUSE, Timer::Quotas);
     }
 }
@@ -262,8 +300,16 @@ fn make_room(counters: &mut Counters) {
     least.map(|id| counters.remove(&id));
 }
 
+/// That of the period in which `day` is.
+const fn first_day(period: Period, day: Date) -> Date {
+    match period {
+        Period::Day => day,
+        Period::Month => Date { day: 1, ..day },
+    }
+}
+
 /// Its name in the file.
-fn label((key, quota): &(String, String)) -> String {
+fn label((key, quota): &Id) -> String {
     format!("{key} {quota}")
 }
 
@@ -277,6 +323,16 @@ mod tests {
     use manypath_rules::paths::Period;
 
     const QUOTA: Budget = Budget { bytes: 1_000_000, period: Period::Month, hard: false };
+
+    fn status(quotas: &Quotas) -> Vec<QuotaStatus> {
+        quotas.status_at(day(11, 30), |_| true)
+    }
+
+    fn written(quotas: &Quotas) -> Vec<Usage> {
+        let unwritten = quotas.unwritten();
+        quotas.note_written(&unwritten);
+        unwritten.into_iter().map(|(_, usage)| usage).collect()
+    }
 
     const fn day(month: u8, day: u8) -> Date {
         Date { year: 2026, month, day }
@@ -296,10 +352,16 @@ mod tests {
         quotas.counter_at(day(11, 28), "SHA256:a", Some("alice"), QUOTA).add(200_000);
         let said = quotas.look(day(11, 30));
         assert!(said[0].starts_with("alice has used up its quota of 1MB/month"), "{said:?}");
-        let status = quotas.status();
+        let status = status(&quotas);
         assert_eq!(status.iter().map(|it| it.used_up).collect::<Vec<_>>(), [true, false]);
+        let later = quotas.status_at(day(12, 1), |_| true);
+        assert!(
+            later.iter().all(|it| it.used_bytes == 0),
+            "another month, though nobody has looked"
+        );
+        assert!(quotas.status_at(day(12, 1), |quota| quota != QUOTA).is_empty(), "no rule has it");
         let counter = quotas.counter_at(day(12, 1), "SHA256:a", None, QUOTA);
-        assert_eq!(counter.used(), 0, "another month, though nobody has looked");
+        assert_eq!(counter.used(), 0);
         counter.add(900_000);
         assert_eq!(quotas.look(day(12, 2)).len(), 1, "and it is warned of again");
     }
@@ -311,9 +373,9 @@ mod tests {
         let file = UsageFile::named(folder.join("quotas"));
         let first = Quotas::default();
         first.counter_at(day(11, 27), "SHA256:a", None, QUOTA).add(400);
-        let unwritten = first.unwritten();
+        let unwritten = written(&first);
         assert_eq!(unwritten.len(), 1, "its connections are over");
-        assert!(first.unwritten().is_empty(), "nothing has come since");
+        assert!(written(&first).is_empty(), "nothing has come since");
         file.put(&unwritten).unwrap();
         let next = || Quotas::load(Some(file.clone()), SharedQuotas::default());
         assert_eq!(next().counter_at(day(11, 30), "SHA256:a", None, QUOTA).used(), 400);
@@ -331,6 +393,34 @@ mod tests {
         assert!(quotas.unwritten().is_empty());
         counter.add(500);
         assert_eq!(quotas.unwritten().len(), 1);
+        assert_eq!(quotas.unwritten().len(), 1, "nobody has taken it to be written");
+    }
+
+    #[test]
+    fn of_two_processes_in_a_period_the_one_that_has_counted_more_is_believed() {
+        let folder = std::env::temp_dir().join(format!("manypath-quotas-2-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = UsageFile::named(folder.join("quotas"));
+        let before = Quotas::default();
+        before.counter_at(day(11, 3), "SHA256:a", None, QUOTA).add(700_000);
+        let after = Quotas::default();
+        after.counter_at(day(11, 27), "SHA256:a", None, QUOTA).add(10);
+        file.put(&written(&before)).unwrap();
+        file.put(&written(&after)).unwrap();
+        let next = Quotas::load(Some(file), SharedQuotas::default());
+        assert_eq!(next.counter_at(day(11, 28), "SHA256:a", None, QUOTA).used(), 700_000);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn clocks_that_are_set_back_and_sums_at_their_end_give_nothing_back() {
+        let quotas = Quotas::default();
+        let at = |year| Date { year, month: 11, day: 27 };
+        quotas.counter_at(at(2026), "SHA256:a", None, QUOTA).add(u64::MAX - 5);
+        let counter = quotas.counter_at(at(1970), "SHA256:a", None, QUOTA);
+        counter.add(10);
+        assert_eq!(counter.used(), u64::MAX);
+        assert_eq!(quotas.counter_at(at(2026), "SHA256:a", None, QUOTA).used(), u64::MAX);
     }
 
     #[test]
@@ -340,8 +430,8 @@ mod tests {
         for number in 0..2 * MAX_COUNTERS {
             quotas.counter_at(day(11, 27), &format!("SHA256:{number}"), None, QUOTA).add(1);
         }
-        assert!(quotas.status().len() <= MAX_COUNTERS);
+        assert!(status(&quotas).len() <= MAX_COUNTERS);
         busy.add(3);
-        assert!(quotas.status().iter().any(|it| (&*it.key, it.used_bytes) == ("SHA256:busy", 3)));
+        assert!(status(&quotas).iter().any(|it| (&*it.key, it.used_bytes) == ("SHA256:busy", 3)));
     }
 }
