@@ -44,13 +44,14 @@ pub(super) fn exchanges(server: SocketAddr, words: &mut Words) -> io::Result<(Va
         socket.connect(server)?;
         for number in 0..count {
             let extras = Extras { protect: true, ..Extras::default() };
-            match Peer::from_port(socket.try_clone()?, 20_000 + number, &extras)? {
-                Some(peer) => kept.push((MANNERS[kept.len() % MANNERS.len()], peer)),
-                None => refused += 1,
-            }
-            if let Some((manner, peer)) = kept.last_mut() {
-                begin(*manner, peer)?;
-            }
+            let peer = Peer::from_port(socket.try_clone()?, 20_000 + number, &extras)?;
+            let Some(mut peer) = peer else {
+                refused += 1;
+                continue;
+            };
+            let manner = MANNERS[kept.len() % MANNERS.len()];
+            begin(manner, &mut peer)?;
+            kept.push((manner, peer));
         }
     }
     let answered = is_answered((other(first), 0).into(), server)?;
