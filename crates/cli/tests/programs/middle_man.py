@@ -7,6 +7,7 @@ parameter (type 0x8006) and get right lengths and checksums. COUNT_FILE tells ho
 datagrams contained WORD.
 """
 
+import os
 import select
 import socket
 import struct
@@ -71,8 +72,10 @@ def main():
             read += word in packet
             other = stripped(packet)
             changed += other is not None
-            with open(counts, "w", encoding="ascii") as file:
+            with open(counts + "~", "w", encoding="ascii") as file:
                 file.write(f"{changed} {read}\n")
+            # Whoever reads it finds all of it.
+            os.replace(counts + "~", counts)
             packet = other or packet
             if one is not front:
                 front.sendto(packet, clients[one])
