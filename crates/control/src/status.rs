@@ -303,7 +303,7 @@ impl Withheld {
             }
             Self::NotAuthorized => {
                 "other addresses are not announced, because the peer's key is not authorized: \
-                 add it to the file of `--authorized`"
+                 add it to the file of `--authorized`; the next association announces them"
             }
             Self::NotEncrypted => {
                 "other addresses are not announced, because the association is not encrypted: \

@@ -12,6 +12,7 @@ use manypath_control::status::{
 use manypath_daemon::{LocalScope, LocalScopes, Locals};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -158,9 +159,9 @@ fn print_table(rows: &[Row]) {
         println!("{}  {idle}", padded.collect::<Vec<_>>().join("  "));
     }
     println!("(* primary)");
-    for row in rows {
-        if let Some(why) = row.withheld_addresses {
-            println!("{}/{} has one path from here: {}", row.pid, row.association, why.text());
-        }
+    // The peer's addresses may make several paths of the one.
+    let withheld = |row: &Row| Some(((row.pid, row.association), row.withheld_addresses?));
+    for ((pid, association), why) in rows.iter().filter_map(withheld).collect::<BTreeMap<_, _>>() {
+        println!("{pid}/{association} has one path from here: {}", why.text());
     }
 }

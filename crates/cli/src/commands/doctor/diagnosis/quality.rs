@@ -23,9 +23,9 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
 
 /// The peer is told one address of this host, so the others make no paths.
 fn withheld(findings: &Findings) -> Option<Cause> {
-    let stacks = || findings.paths.iter().flat_map(|path| &path.stacks);
-    let why =
-        stacks().find_map(|stack| stack.withheld).filter(|it| *it != Withheld::KeyExchange)?;
+    let mut stacks = findings.paths.iter().flat_map(|path| &path.stacks);
+    let lasting = |why: &Withheld| *why != Withheld::KeyExchange;
+    let why = stacks.find_map(|stack| stack.withheld.filter(lasting))?;
     let text = format!(
         "an association with {} has one path from here: {}",
         findings.peer_name(),
