@@ -124,7 +124,6 @@ pub(crate) fn is_living(path: &PathStatus) -> bool {
 
 /// The address that stands for the key of the peer, if the association began by that.
 pub(crate) fn key_of_peer(core: &Core, id: AssociationId) -> Option<IpAddr> {
-    core.scopes.own_key()?;
     core.paths_of(id).iter().map(remote).find(|addr| is_key_address(*addr))
 }
 

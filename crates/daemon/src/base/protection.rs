@@ -177,6 +177,12 @@ fn take_arrival(
         Ok(Arrival::Message(message)) => give_to_flows(base, id, message).map(|()| false),
         Ok(Arrival::Protected { key, kept, early }) => {
             note_kept(base, kept);
+            if let Some(addr) = key_of_peer(&base.core, id)
+                && addr != IpAddr::from(Fingerprint::of(&key).address())
+            {
+                reject(base, id, &Rejection::OtherKey { addr, presented: key });
+                return Err(Ended);
+            }
             on_protected(base, id, key);
             early.into_iter().try_for_each(|message| give_to_flows(base, id, message))?;
             Ok(true)
@@ -218,11 +224,6 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
         "association {} with {peer}: {how} by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     reveal_addresses(base, id);
     tell_whether_relayed(base, id);
-    if let Some(addr) = key_of_peer(&base.core, id)
-        && addr != IpAddr::from(Fingerprint::of(&key).address())
-    {
-        reject(base, id, &Rejection::OtherKey { addr, presented: key });
-    }
 }
 
 /// Announces the addresses that the setting `announce` keeps from peers, if the key of this one was known before.

@@ -138,12 +138,21 @@ pub(crate) fn is_translated(handshake: &PathAddr, listed: &[IpAddr]) -> bool {
 
 /// Whether an address that a peer of an association over `handshake` lists can be one of its own.
 pub(crate) fn acceptable(handshake: &PathAddr, listed: IpAddr) -> bool {
-    same_scope(handshake.remote.ip(), listed)
+    let of = handshake.remote.ip();
+    same_scope(of, listed) && (is_hash_identifier(of) || !is_hash_identifier(listed))
 }
 
 /// Whether packets can go from `local` to `remote` at all.
 pub(crate) fn may_pair(local: IpAddr, remote: IpAddr) -> bool {
-    local.is_ipv4() == remote.is_ipv4() && same_scope(local, remote)
+    local.is_ipv4() == remote.is_ipv4()
+        && is_hash_identifier(local) == is_hash_identifier(remote)
+        && same_scope(local, remote)
+}
+
+/// Whether `address` is a cryptographic hash identifier (ORCHIDv2, 2001:20::/28), which names a host and no place in a
+/// network (RFC 7343).
+fn is_hash_identifier(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.segments()[0] == 0x2001 && v6.segments()[1] & 0xfff0 == 0x0020)
 }
 
 /// Loopback reaches only loopback, link-local only link-local. IPv4-mapped IPv6 addresses must not be

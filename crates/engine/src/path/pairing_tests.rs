@@ -1,4 +1,4 @@
-use super::{announced, candidates, pairs, same_scope};
+use super::{acceptable, announced, candidates, may_pair, pairs, same_scope};
 use crate::config::LocalAddress;
 use crate::path::PathAddr;
 use alloc::vec;
@@ -126,4 +126,15 @@ fn an_interface_with_the_other_family_only_is_used_with_it() {
     let z = ["10.1.0.2", "fd02::2"].map(ip);
     let both = vec![pair("10.1.0.1", "10.1.0.2"), pair("fd02::1", "fd02::2")];
     assert_eq!(pairs(both[0], &a, &z), both);
+}
+
+#[test]
+fn hash_identifiers_are_reached_from_each_other_alone() {
+    let (own, other, place) = (ip("2001:2f::1"), ip("2001:20::2"), ip("2001:db8::1"));
+    assert!(may_pair(own, other) && may_pair(place, ip("2001:30::1")));
+    assert!(!may_pair(own, place) && !may_pair(place, own));
+    let (by_place, by_name) =
+        (pair("2001:db8::2", "2001:db8::1"), pair("2001:2f::1", "2001:2f::2"));
+    assert!(!acceptable(&by_place, own), "nobody lists the name of another host");
+    assert!(acceptable(&by_name, place), "a host has places beside its name");
 }

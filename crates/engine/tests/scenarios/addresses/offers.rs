@@ -72,3 +72,33 @@ fn ways_that_cannot_be_are_refused() {
     let paths = pair.z.endpoint.status(now, z).unwrap().paths;
     assert!(paths.len() <= 17, "{}", paths.len());
 }
+
+/// Whoever tells of ways may be after somebody else (RFC 5062 section 4).
+#[test]
+fn victims_of_offers_get_three_times_the_bytes_of_the_peer_at_most() {
+    let (mut pair, _, z) = apart();
+    pair.record = true;
+    for round in 0..600_u32 {
+        for victim in 0..8 {
+            let remote = format!("10.9.{}.{}:9899", round % 40, victim + 1).parse().unwrap();
+            let path = PathAddr { local: address(Side::Z, 2), remote };
+            let now = pair.now;
+            PathOffer { association: z, path }.make(&mut pair.z.endpoint, now);
+        }
+        pair.drive(millis(100));
+    }
+    let is_victim = |addr: &PathAddr| addr.remote.to_string().starts_with("10.9.");
+    let bytes_of = |side, victims| {
+        let of = pair
+            .recorded
+            .iter()
+            .filter(|(from, addr, _)| *from == side && is_victim(addr) == victims);
+        // With the headers of IPv4 and UDP.
+        of.map(|(.., bytes)| bytes.len() + 28).sum::<usize>()
+    };
+    // What had come before the packets were recorded may be used up, too.
+    let (bytes, paid) = (bytes_of(Side::Z, true), bytes_of(Side::A, false) + 4096);
+    assert!(bytes > 0 && bytes <= 3 * paid, "{bytes} bytes for {paid}");
+    assert!(pair.z.endpoint.counters().unverified_drops > 0);
+    assert!(pair.z.endpoint.status(pair.now, z).unwrap().paths.len() <= 17);
+}
