@@ -56,7 +56,8 @@ impl Nat {
         };
         let chains = format!(
             "set asked {{ type ipv4_addr; flags dynamic,timeout; timeout 60s; }}
-             chain note {{ type filter hook forward priority 0; oifname WAN meta l4proto udp update @asked {{ ip daddr }}; }}
+             chain note {{ type filter hook forward priority 0;
+                           oifname WAN meta l4proto udp update @asked {{ ip daddr }}; }}
              chain pre {{ type nat hook prerouting priority -100; {into}; }}
              chain post {{ type nat hook postrouting priority 100; oifname WAN {out}; }}
              chain in {{ type filter hook input priority 0; iifname WAN meta l4proto udp drop; }}"
@@ -71,6 +72,8 @@ struct Homes {
     client: u32,
     server_nat: u32,
     server: u32,
+    /// The relays that the client and the server are told of.
+    relays: [&'static str; 2],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +115,7 @@ impl Homes {
              ip link add name lan type veth peer name eth netns {server}; ip link set lan netns {nat}"
         );
         sh(&site, Host::Right, &wires);
-        let homes = Self { site, client, server_nat: nat, server };
+        let homes = Self { site, client, server_nat: nat, server, relays: RELAY };
         let uplink = "ip link set lo up; ip link set wan up; ip address add 10.78.0.2/24 dev wan
                       ip route add default via 10.78.0.1\n";
         homes.on_server_nat(&format!("{uplink}{}", home("wan", 1, server_nat)));
@@ -142,7 +145,7 @@ impl Homes {
         self.site.begin_service(web, "python3", "tcp", 8080);
         let args = ["serve", "-v", "--allow", "8080", "--authorized", "authorized"];
         let mut serve = self.command(Who::Server, MANYPATH);
-        serve.args(args).args(["--register", RELAY[1]]);
+        serve.args(args).args(["--register", self.relays[1]]);
         self.site.begin_service(serve, MANYPATH, "udp", 9899);
         wait_for("the server to be registered", || self.is_registered());
     }
@@ -241,7 +244,11 @@ impl Homes {
 
     fn run(&self, line: &str) -> Command {
         let mut run = self.command(Who::Client, "timeout");
-        run.args(["60", MANYPATH, "run", "-v", "--log", "log-client", "--via", RELAY[0], "--"]);
+        run.args(["60", MANYPATH, "run", "-v", "--log", "log-client"]).args([
+            "--via",
+            self.relays[0],
+            "--",
+        ]);
         run.args(["sh", "-c", line]).stdin(Stdio::null());
         run
     }
@@ -369,6 +376,18 @@ fn nobody_is_reached_who_is_not_registered_and_strangers_reach_nobody() {
 }
 
 #[test]
+fn relays_that_do_not_answer_are_passed_over() {
+    let mut homes = Homes::wired(PortRestricted, PortRestricted);
+    // Nobody is at the first one, on a network that is there.
+    homes.relays = ["10.77.1.99,10.77.1.2", "10.78.0.99,10.78.0.1"];
+    homes.start();
+    let file = homes.site.random_file("file", 100_000);
+    let done = homes.fetch(1);
+    assert_eq!(done.stdout.split(' ').next(), Some("200"), "{done:?}");
+    assert!(homes.has_got(&file));
+}
+
+#[test]
 fn a_server_registers_again_when_its_relay_has_restarted() {
     let mut homes = Homes::new(PortRestricted, PortRestricted);
     let file = homes.site.random_file("file", 100_000);
@@ -390,8 +409,8 @@ fn seconds(line: &str) -> f64 {
     time.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap_or(0.0))
 }
 
-/// Prints for each pair of NATs whether a direct path was found, how long after the program's connect, and when the first
-/// byte was there: `cargo test -p manypath-cli --test it rendezvous::measure -- --ignored --nocapture`.
+/// Prints for each pair of NATs whether a direct path was found, how long after the program's connect, and when the
+/// first byte was there: `cargo test -p manypath-cli --test it rendezvous::measure -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn measure_pairs_of_nats() {

@@ -359,10 +359,12 @@ impl Core {
     }
 }
 
-/// The relays at `via` with an address.
+/// The relays at `via` with an address, last those that were of no use a short while ago.
 pub(crate) fn relays_at(attempts: &Attempts, core: &Core, via: Via) -> Vec<RelayAt> {
     let relays = via.relays().flat_map(|host| attempts.relays.at(core, host));
-    relays.filter(|relay| !core.locals.is_own(relay.addr)).collect()
+    let mut relays: Vec<_> = relays.filter(|relay| !core.locals.is_own(relay.addr)).collect();
+    relays.sort_by_key(|relay| attempts.relays.passes_over(core, &attempts.peers, *relay));
+    relays
 }
 
 /// The relays by which datagrams may go that can be asked now, or why there is none of them; `None` if they use no relay.

@@ -29,20 +29,34 @@ impl Rendezvous {
         }
     }
 
-    /// Begins an association with the first relay that can be asked, unless there is one.
+    /// Asks the next relay, unless one has said that this host is registered.
     pub(crate) fn register(&mut self, base: &mut Base, attempts: &Attempts) {
         let Some(via) = base.core.config.carrying.register.filter(|_| base.core.phase.takes_work())
         else {
             return;
         };
         base.core.after(LOOK, Timer::Register);
-        if self.home.is_some_and(|id| base.get(&id).is_some()) {
+        let home = self.home.and_then(|id| base.get(&id));
+        if home.is_some_and(|home| home.mux.is_registered()) {
             return;
+        }
+        if self.asked.is_some() && !std::mem::replace(&mut self.warned, true) {
+            let pause = LOOK.as_secs();
+            warn!(target: log::STACK,
+                "this host is registered at no relay yet: {via} is asked every {pause} s (`manypath doctor RELAY`)");
         }
         let unbound = Ipv4Addr::UNSPECIFIED.into();
         let options = Options::default();
-        let mut relays = relays_at(attempts, &base.core, via).into_iter();
-        self.home = relays.find_map(|relay| association_with(base, relay, unbound, &options).ok());
+        let mut relays = relays_at(attempts, &base.core, via);
+        // The one that was asked last has had its time, and comes last.
+        if let Some(last) = relays.iter().position(|relay| self.asked == Some(*relay)) {
+            relays.rotate_left(last + 1);
+        }
+        let begun = relays.into_iter().find_map(|relay| {
+            let association = association_with(base, relay, unbound, &options).ok()?;
+            Some((association, relay))
+        });
+        (self.home, self.asked) = begun.unzip();
     }
 
     /// The relay may have said meanwhile that it is one.
@@ -54,7 +68,7 @@ impl Rendezvous {
         };
         if association.mux.is_registered() {
             if self.registered != Some(id) {
-                self.registered = Some(id);
+                (self.registered, self.warned) = (Some(id), false);
                 base.core.count("own_registrations");
                 info!(target: log::STACK, "registered at the relay {}", base.core.peer_name(id));
             }

@@ -4,7 +4,7 @@ use super::super::DatagramId;
 use super::super::onward::{association_with, relays};
 use super::super::open::use_datagrams;
 use super::{Carrier, IDLE, LIFETIME, PATIENCE, PORT, Rendezvous};
-use crate::attempt::{Attempts, RelayAt, relays_at};
+use crate::attempt::{Attempts, RelayAt, patience_with_relay, relays_at};
 use crate::base::Base;
 use crate::log;
 use crate::proven::key_of_peer;
@@ -51,6 +51,8 @@ pub(super) struct Asking {
     /// The relays to be tried, the best last, and the association with the one that is tried now.
     relays: Vec<RelayAt>,
     association: Option<AssociationId>,
+    /// When the next one is tried if this one has not answered.
+    moves_on: Instant,
     held: Vec<Parcel>,
     until: Instant,
 }
@@ -99,7 +101,8 @@ impl Rendezvous {
                 return base.core.count("parcels_without_way");
             }
             let until = base.core.now + PATIENCE;
-            let one = Asking { relays, association: None, held: Vec::new(), until };
+            let (association, moves_on, held) = (None, base.core.now, Vec::new());
+            let one = Asking { relays, association, moves_on, held, until };
             asking.insert(remote, one);
         }
         let Some(one) = asking.get_mut(&remote) else { return };
@@ -121,12 +124,14 @@ impl Rendezvous {
                 let unbound = Ipv4Addr::UNSPECIFIED.into();
                 let options = Options::default();
                 one.association = association_with(base, relay, unbound, &options).ok();
+                let patience = one.association.map(|id| patience_with_relay(base, id));
+                one.moves_on = base.core.now + patience.unwrap_or_default();
                 continue;
             };
             match relays(base, id) {
                 _ if one.until <= base.core.now => return self.give_up_way(base, remote),
-                None => return,
-                Some(false) => one.association = None,
+                None if one.relays.is_empty() || base.core.now < one.moves_on => return,
+                None | Some(false) => one.association = None,
                 Some(true) => break,
             }
         }

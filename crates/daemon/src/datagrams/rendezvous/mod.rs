@@ -1,4 +1,4 @@
-//! Associations between hosts of which neither lets the other in: by a relay that both know, and past it where NATs allow.
+//! Hosts that nobody else lets in meet at a relay that both know, and go past it where NATs allow.
 //!
 //! ```text
 //!                    ┌── flow of datagrams ──▶ relay ◀── flow of datagrams ──┐
@@ -18,6 +18,7 @@ mod join;
 mod leg;
 
 use super::DatagramId;
+use crate::attempt::RelayAt;
 use crate::base::Base;
 use crate::log;
 use crate::proven::key_of_peer;
@@ -52,8 +53,10 @@ pub(crate) struct Rendezvous {
     asking: BTreeMap<SocketAddr, leg::Asking>,
     /// The association with the relay at which this host is registered.
     home: Option<AssociationId>,
-    /// That which has said so.
+    /// The relay that was asked last, the association that has said so, and whether it was said that none has.
+    asked: Option<RelayAt>,
     registered: Option<AssociationId>,
+    warned: bool,
     /// At a relay: the associations of hosts that are registered, and the halves of joined flows.
     guests: BTreeSet<AssociationId>,
     halves: BTreeMap<DatagramId, join::Half>,
