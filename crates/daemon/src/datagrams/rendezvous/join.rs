@@ -8,7 +8,7 @@ use crate::base::Base;
 use crate::log;
 use crate::services::Services;
 use manypath_engine::{AssociationId, Duration, Instant};
-use manypath_flow::Refusal;
+use manypath_flow::{Refusal, SeenAt};
 use manypath_keys::PublicKey;
 use manypath_trust::Fingerprint;
 use std::net::{IpAddr, SocketAddr};
@@ -22,6 +22,8 @@ pub(super) struct Half {
     /// Who has opened it, at that end, and what has been moved from and to the far end.
     opener: Option<PublicKey>,
     moved: (u64, u64),
+    /// Where it was told that the other end is seen.
+    told: SeenAt,
     last: Instant,
 }
 
@@ -62,7 +64,10 @@ impl Rendezvous {
         let (near_id, far_id) = (base.core.next_id(), base.core.next_id());
         let (near_id, far_id) = (DatagramId(near_id), DatagramId(far_id));
         let last = base.core.now;
-        let half = |carrier, other, opener| Half { carrier, other, opener, moved: (0, 0), last };
+        let half = |carrier, other, opener| {
+            let (moved, told) = ((0, 0), SeenAt::default());
+            Half { carrier, other, opener, moved, told, last }
+        };
         self.halves.insert(near_id, half((id, flow), far_id, Some(peer)));
         self.halves.insert(far_id, half(far, near_id, None));
         use_datagrams(base, id, flow, near_id);
@@ -88,10 +93,14 @@ impl Rendezvous {
     }
 
     /// The far end takes part: so does this side.
-    pub(in super::super) fn on_far_accepted(&self, base: &mut Base, id: DatagramId) -> bool {
-        let Some(half) = self.halves.get(&id) else {
+    pub(in super::super) fn on_far_accepted(&mut self, base: &mut Base, id: DatagramId) -> bool {
+        let Some(half) = self.halves.get_mut(&id) else {
             return self.legs.contains_key(&id);
         };
+        // What it was told may have overtaken what has opened the flow there.
+        half.told = SeenAt::default();
+        self.tell_half(base, id);
+        let Some(half) = self.halves.get(&id) else { return true };
         if let Some(near) = self.halves.get(&half.other) {
             let (association, flow) = near.carrier;
             base.with_datagrams(association, |datagrams| datagrams.accept(flow));
@@ -100,18 +109,25 @@ impl Rendezvous {
     }
 
     /// Tells both ends where the other one is seen.
-    fn tell_seen(&self, base: &mut Base, id: DatagramId) {
-        let halves = &self.halves;
-        let Some(half) = halves.get(&id) else { return };
-        let Some(other) = halves.get(&half.other) else { return };
-        let (one, two) = (half.carrier, other.carrier);
-        let seen = (super::seen(base, one.0), super::seen(base, two.0));
-        base.with_datagrams(one.0, |datagrams| datagrams.tell_seen(one.1, seen.1));
-        base.with_datagrams(two.0, |datagrams| datagrams.tell_seen(two.1, seen.0));
+    fn tell_seen(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(other) = self.halves.get(&id).map(|half| half.other) else { return };
+        self.tell_half(base, id);
+        self.tell_half(base, other);
+    }
+
+    /// Tells one end where the other one is seen, unless that is what it was told last.
+    fn tell_half(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(other) = self.halves.get(&id).map(|half| half.other) else { return };
+        let Some((far, _)) = self.halves.get(&other).map(|half| half.carrier) else { return };
+        let seen = super::seen(base, far);
+        let Some(half) = self.halves.get_mut(&id).filter(|half| half.told != seen) else { return };
+        half.told.clone_from(&seen);
+        let (association, flow) = half.carrier;
+        base.with_datagrams(association, |datagrams| datagrams.tell_seen(flow, seen));
     }
 
     /// The peer of an association may have moved.
-    pub(crate) fn tell_seen_again(&self, base: &mut Base, id: AssociationId) {
+    pub(crate) fn tell_seen_again(&mut self, base: &mut Base, id: AssociationId) {
         let of = |(_, half): &(&DatagramId, &Half)| half.carrier.0 == id;
         let all = self.halves.iter().filter(of).map(|(id, _)| *id);
         for half in all.collect::<Vec<_>>() {
@@ -173,7 +189,9 @@ impl Rendezvous {
         let fits = |id: &AssociationId| {
             let peer = base.keys.peer_of(*id);
             let address = peer.map(|peer| IpAddr::from(Fingerprint::of(&peer).address()));
-            address == Some(key) && base.is_established(*id)
+            // One that has restarted has to ask again.
+            let registers = base.get(id).is_some_and(|one| one.mux.peer_registers());
+            address == Some(key) && registers && base.is_established(*id)
         };
         self.guests.iter().copied().filter(fits).max_by_key(|id| id.0)
     }

@@ -6,6 +6,7 @@ use super::super::open::use_datagrams;
 use super::{Carrier, IDLE, LIFETIME, PATIENCE, PORT, Rendezvous};
 use crate::attempt::{Attempts, RelayAt, patience_with_relay, relays_at};
 use crate::base::Base;
+use crate::keys::Standing;
 use crate::log;
 use crate::proven::key_of_peer;
 use crate::timers::Timer;
@@ -229,11 +230,13 @@ impl Rendezvous {
             local.up && !core.scopes.is_isolated(local.address.addr.ip())
         };
         let locals = core.locals.open.iter().filter(is_own).map(|local| local.address.addr);
-        let with =
-            |local: SocketAddr| leg.seen.iter().map(move |remote| PathAddr { local, remote });
+        let with = |local: SocketAddr| {
+            let fitting = leg.seen.iter().filter(move |it| it.is_ipv4() == local.is_ipv4());
+            fitting.map(move |remote| PathAddr { local, remote })
+        };
         let pairs: Vec<PathAddr> = locals.flat_map(with).take(MAX_PAIRS).collect();
         let mut associations = super::associations_with(base, leg.remote.ip());
-        associations.retain(|id| !is_direct(base, *id));
+        associations.retain(|id| !is_direct(base, *id) && may_know_addresses(base, *id));
         if pairs.is_empty() || associations.is_empty() {
             return;
         }
@@ -308,6 +311,12 @@ fn is_direct(base: &Base, id: AssociationId) -> bool {
         path.state == PathState::Active && !is_key_address(path.addr.remote.ip())
     };
     base.core.paths_of(id).iter().any(is_one)
+}
+
+/// Whether the peer may know other addresses of this host than that of its key (the setting `announce`).
+fn may_know_addresses(base: &Base, id: AssociationId) -> bool {
+    let is_known = base.keys.standing_of(id).is_some_and(Standing::is_known);
+    is_known || !base.core.driver.endpoint().withholds_addresses(id)
 }
 
 fn refuse_parcels(base: &mut Base, remote: SocketAddr) {

@@ -28,6 +28,7 @@ use manypath_engine::{AssociationId, Duration, Instant, LocalAddress};
 use manypath_flow::{DatagramFlow, SeenAt};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Form, Options, StepAside};
+use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use tracing::info;
@@ -119,8 +120,12 @@ pub(crate) fn begin(base: &mut Base) -> Result<(), FallbackReason> {
 
 /// The associations with the host at an address that stands for its key, if they are encrypted by now.
 fn associations_with(base: &Base, remote: IpAddr) -> Vec<AssociationId> {
+    let has_key = |id: &AssociationId| {
+        let peer = base.keys.peer_of(*id);
+        peer.is_some_and(|peer| IpAddr::from(Fingerprint::of(&peer).address()) == remote)
+    };
     let with = |id: &AssociationId| key_of_peer(&base.core, *id) == Some(remote);
-    base.ids().into_iter().filter(with).filter(|id| base.keys.peer_of(*id).is_some()).collect()
+    base.ids().into_iter().filter(has_key).filter(with).collect()
 }
 
 /// Where the peer of an association is seen.
