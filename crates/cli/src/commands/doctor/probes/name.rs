@@ -1,6 +1,7 @@
 //! The peer's name, and its addresses.
 
 use crate::failure::Failure;
+use manypath_trust::is_key_address;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// A peer, perhaps with a service.
@@ -27,6 +28,12 @@ pub(in crate::commands::doctor) fn resolve(text: &str) -> Result<Named, Failure>
     }
     if let Some(ip) = addresses.iter().find(|ip| ip.is_multicast() || ip.is_unspecified()) {
         return Err(Failure::usage(format!("{ip} is not the address of a single host")));
+    }
+    if let Some(key) = addresses.iter().find(|addr| is_key_address(**addr)) {
+        let text = format!("{key} stands for a key, and no network leads there");
+        return Err(Failure::usage(text).hint(
+            "diagnose the way to the relay: `manypath doctor RELAY`; `manypath path` shows the paths to the host",
+        ));
     }
     if addresses.iter().any(IpAddr::is_loopback) {
         return Err(Failure::usage(format!("{host} is this host: there are no paths to it")));
@@ -73,6 +80,12 @@ mod tests {
         assert_eq!(said("a.example:http"), None);
         assert_eq!(said(":22"), None);
         assert_eq!((said("192.0.2.1:0"), said("[2001:db8::1]:0")), (None, None));
+    }
+
+    #[test]
+    fn addresses_of_keys_are_in_no_network() {
+        let why = resolve("[2001:2f::1]:22").map(|_| ()).unwrap_err().to_string();
+        assert!(why.contains("stands for a key"), "{why}");
     }
 
     #[test]
