@@ -115,7 +115,7 @@ impl Flows {
         }
     }
 
-    /// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. Whether it was not asked before.
+    /// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. False if it was asked before.
     pub fn register(&mut self) -> bool {
         match self {
             Self::Mux(mux) => relaying::register(mux),

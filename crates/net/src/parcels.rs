@@ -1,7 +1,7 @@
 //! Packets that the user of the driver carries: those of paths that no socket of this host stands for.
 //!
-//! Such a path begins at an address that only stands for this host. What the endpoint sends from there waits to be taken,
-//! and what has come for it is handed over as if a socket had received it.
+//! Such a path begins at an address that only stands for this host. What the endpoint sends from there waits to be
+//! taken, and what has come for it is handed over as if a socket had received it.
 
 use manypath_engine::PathAddr;
 use std::collections::VecDeque;
@@ -28,8 +28,8 @@ pub(crate) struct Parcels {
 }
 
 impl Parcels {
-    /// Keeps the packets of a run that begins where no socket is, and tells how many there was no room for. `None` if it
-    /// begins elsewhere.
+    /// Keeps the packets of a run that begins where no socket is, and tells how many there was no room for. `None` if
+    /// it begins elsewhere.
     pub(crate) fn take(
         &mut self,
         path: PathAddr,

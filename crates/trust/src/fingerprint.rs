@@ -33,8 +33,8 @@ impl Fingerprint {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// The IPv6 address that stands for the host with the key, wherever that is. It is no address of any network (RFC 7343
-    /// section 1): 32 fixed bits, and the first 96 of the fingerprint.
+    /// The IPv6 address that stands for the host with the key, wherever that is. It is no address of any network
+    /// (RFC 7343 section 1): 32 fixed bits, and the first 96 of the fingerprint.
     #[must_use]
     pub fn address(&self) -> Ipv6Addr {
         let mut octets = [0; 16];

@@ -4,11 +4,11 @@
 //! program ◀─▶ relay (loopback UDP) ◀─▶ flow of datagrams ◀─▶ relay (UDP) ◀─▶ service
 //! ```
 //!
-//! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and
-//! flows. `line`: what a redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `onward`: datagrams by a relay, and those
-//! that this host relays. `end`: idle flows, sockets that are
-//! gone, lost associations. `kernel_table`: which sockets there are. `agree`: what needs the peer's
-//! consent. `rendezvous`: packets of associations with hosts that a relay alone can reach. A flow ends when it is idle, and begins anew with the next datagram of its program.
+//! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and flows. `line`: what a
+//! redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `onward`: datagrams by a
+//! relay, and those that this host relays. `end`: idle flows, sockets that are gone, lost associations. `kernel_table`:
+//! which sockets there are. `agree`: what needs the peer's consent. `rendezvous`: packets of associations with hosts that
+//! a relay alone can reach. A flow ends when it is idle, and begins anew with the next datagram of its program.
 
 mod agree;
 mod end;

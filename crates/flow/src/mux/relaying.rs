@@ -207,7 +207,7 @@ impl FlowMux {
     }
 }
 
-/// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. Whether it was not asked before.
+/// Asks the peer, a relay, to lead flows of datagrams for the key of this side here. False if it was asked before.
 pub(crate) fn register(mux: &mut FlowMux) -> bool {
     let asked = core::mem::replace(&mut mux.relaying.registers, true);
     mux.relaying.register_due |= !asked;
