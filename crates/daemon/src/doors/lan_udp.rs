@@ -27,8 +27,8 @@ pub(super) const DNS_IDLE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct LanDoors {
     doors: BTreeMap<u64, TransparentUdp>,
-    /// The associations of hosts' ports.
-    ports: BTreeMap<SocketAddr, u64>,
+    /// The associations of hosts' ports, behind each door: link-local addresses may be the same behind two.
+    ports: BTreeMap<(u64, SocketAddr), u64>,
     /// The networks whose hosts are carried; all of them when empty.
     clients: Vec<Network>,
     /// What is neither TCP nor UDP, if it is carried.
@@ -42,8 +42,8 @@ impl LanDoors {
         self.ports.len()
     }
 
-    pub(super) fn forget(&mut self, client: SocketAddr) {
-        self.ports.remove(&client);
+    pub(super) fn forget(&mut self, door: u64, client: SocketAddr) {
+        self.ports.remove(&(door, client));
     }
 
     pub(super) fn close(&mut self) {
@@ -150,16 +150,17 @@ impl UdpRoom {
 
     /// The association of a host's port, which begins with its first datagram.
     fn port_of(&mut self, base: &mut Base, client: SocketAddr, door: u64) -> Option<u64> {
-        if let Some(id) = self.lans.ports.get(&client) {
+        if let Some(id) = self.lans.ports.get(&(door, client)) {
             return Some(*id);
         }
-        if self.lans.ports.len() >= MAX_ALL_FLOWS {
+        // A host that has all the flows it may have must not take the ports of others, too.
+        if self.lans.ports.len() >= MAX_ALL_FLOWS || !self.has_room_for(client.ip()) {
             return None;
         }
         let id = base.core.next_id();
         let look_at = base.core.now + base.core.config.limits.datagram_idle.min(DNS_IDLE);
         base.core.timers.set(look_at, Timer::DoorDatagrams(id));
-        self.lans.ports.insert(client, id);
+        self.lans.ports.insert((door, client), id);
         self.insert(id, Association::new(Face::Lan { client, door }, client.ip(), look_at));
         Some(id)
     }

@@ -115,6 +115,12 @@ impl UdpRoom {
         self.associations.len() - self.lans.ports()
     }
 
+    /// Whether the clients at `host` may have one more flow.
+    pub(super) fn has_room_for(&self, host: IpAddr) -> bool {
+        self.flows.len() < MAX_ALL_FLOWS
+            && self.by_host.get(&host).is_none_or(|count| *count < MAX_FLOWS_OF_HOST)
+    }
+
     pub(super) fn insert(&mut self, id: u64, association: Association) {
         self.associations.insert(id, association);
     }
@@ -187,8 +193,8 @@ impl UdpRoom {
 
     fn end(&mut self, id: u64) {
         let Some(association) = self.associations.remove(&id) else { return };
-        if let Face::Lan { client, .. } = association.face {
-            self.lans.forget(client);
+        if let Face::Lan { client, door } = association.face {
+            self.lans.forget(door, client);
         }
         association.flows.into_values().for_each(|flow| self.drop_flow(flow));
     }
@@ -340,10 +346,7 @@ impl UdpRoom {
         let peer = association.peer;
         let flow = match association.flows.get(&target) {
             Some(flow) => *flow,
-            None if association.flows.len() >= MAX_FLOWS
-                || self.flows.len() >= MAX_ALL_FLOWS
-                || self.by_host.get(&peer).is_some_and(|count| *count >= MAX_FLOWS_OF_HOST) =>
-            {
+            None if association.flows.len() >= MAX_FLOWS || !self.has_room_for(peer) => {
                 hosts.of(peer).refused += 1;
                 return base.core.count("door_datagrams_refused");
             }
