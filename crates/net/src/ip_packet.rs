@@ -153,7 +153,7 @@ fn sum(bytes: &[u8]) -> u32 {
 }
 
 /// The checksum of the internet (RFC 1071).
-fn checksum(start: u32, bytes: &[u8]) -> u16 {
+pub(crate) fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let mut total = start + sum(bytes);
     while total > 0xffff {
         total = (total >> 16) + (total & 0xffff);

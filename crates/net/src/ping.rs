@@ -1,5 +1,6 @@
-//! Echo requests of ICMP for others. One raw socket of each family serves all of them: sockets for pings alone
-//! (`net.ipv4.ping_group_range`) are closed to everybody on most hosts, and there would be one for each.
+//! Echo requests of ICMP for others. One raw socket of each family serves all of them. Sockets for pings alone
+//! (`net.ipv4.ping_group_range`) would need no privilege, but each has one identifier, so there would be one for each
+//! sequence, and errors come by its error queue without the router's message.
 
 use crate::ip_packet;
 use mio::net::UdpSocket;
@@ -82,7 +83,7 @@ impl PingSocket {
     /// kernel tells. Its IP header is left out.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none, and those of recvfrom(2).
+    /// `WouldBlock` if there is none, `InvalidData` for one that is damaged, and those of recvfrom(2).
     pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, IpAddr, Option<u8>)> {
         let (length, from) = self.socket.recv_from(room)?;
         if self.is_ipv6 {
@@ -90,8 +91,14 @@ impl PingSocket {
         }
         let header = usize::from(room.first().copied().unwrap_or_default() & 0xf) * 4;
         let ttl = room.get(8).copied();
-        room.copy_within(header.min(length)..length, 0);
-        Ok((length.saturating_sub(header), from.ip(), ttl))
+        let message = header.min(length)..length;
+        // The kernel only looks at it when it has handed out the copies for raw sockets.
+        if ip_packet::checksum(0, room.get(message.clone()).unwrap_or_default()) != 0 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let length = message.len();
+        room.copy_within(message, 0);
+        Ok((length, from.ip(), ttl))
     }
 }
 
