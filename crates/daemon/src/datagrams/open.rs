@@ -66,9 +66,11 @@ impl Datagrams {
         source: SocketAddr,
     ) -> (Policy, Options) {
         let core = &base.core;
-        let (policy, mut options) = match destination == PACKETS {
-            true => (Policy::Enable, Options::default()),
-            false => core.rules.datagrams(destination),
+        let (policy, mut options) = match (destination == PACKETS, client.control) {
+            (true, Control::Doors) => (Policy::Enable, Options::default()),
+            // Programs send datagrams, and no packets.
+            (true, _) => (Policy::Disable, Options::default()),
+            (false, _) => core.rules.datagrams(destination),
         };
         options.encrypt = Some(core.encrypt_for(&options));
         if destination == PACKETS {
