@@ -36,16 +36,17 @@ pub(crate) struct GatewayArgs {
     /// or --udp, their UDP datagrams too. Needs root and nft; its rules are removed on exit.
     #[arg(long, value_name = "INTERFACE", value_delimiter = ',', conflicts_with = "sctp")]
     pub(crate) lan: Vec<String>,
-    /// Carry UDP datagrams of the network. Implied by --via, where datagrams that no rule is about go
-    /// by the relay; otherwise those that no rule is about leave this host as plain UDP.
+    /// Carry the network's UDP datagrams, too. With --via, which implies this, they go through the
+    /// relay unless a rule decides otherwise; without it, only those that a rule enables are carried,
+    /// and others leave this host as plain UDP.
     #[arg(long, requires = "lan")]
     pub(crate) udp: bool,
-    /// Make this TUN device, and carry what is neither TCP nor UDP by the relay: pings, and the
-    /// errors that answer them. Needs --via.
+    /// Create this TUN device, and send what is neither TCP nor UDP through the relay, which takes
+    /// pings and returns the answers and errors. Needs --via.
     #[arg(long, value_name = "NAME", requires_all = ["lan", "via"])]
     pub(crate) tun: Option<String>,
-    /// Send the network's questions to port 53 of this host's own addresses to this resolver
-    /// (default port: 53), in place of a resolver on this host. Implies --udp.
+    /// Forward DNS queries that the network sends to this host's own addresses to this resolver
+    /// (default port: 53) instead of one on this host. Implies --udp.
     #[arg(long, value_name = "ADDR[:PORT]", requires = "lan")]
     pub(crate) dns: Option<String>,
     /// Serve the hosts of these networks only. With --lan, those of others are routed as before.
