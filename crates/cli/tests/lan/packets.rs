@@ -71,6 +71,12 @@ fn a_killed_gateway_leaves_neither_device_nor_rules() {
     let before = (network.rules(), links(&network));
     let mut gateway = network.gateway(&["--via", RELAY, "--tun", "tun-many"]);
     said(&network, 0, "busybox", &["ping", "-c", "1", "-W", "10", PLAIN]);
+    // A device that somebody removes is given up once, and packets are routed.
+    sh(&network.site, Host::Left, "ip link delete tun-many");
+    let failures = || network.status()["counters"]["stack_door_packets_device_failed"].as_u64();
+    crate::common::wait_for("the device to be given up", || failures().is_some());
+    said(&network, 0, "busybox", &["ping", "-c", "1", "-W", "10", PLAIN]);
+    assert_eq!(failures(), Some(1));
     gateway.kill().unwrap();
     gateway.wait().unwrap();
     crate::common::wait_for("the rules to go", || (network.rules(), links(&network)) == before);

@@ -102,7 +102,7 @@ impl Datagrams {
         let (client, side) = (SocketAddr::new(client, 0), Side::Beyond(peer));
         let relay = self
             .pings
-            .begin(&base.core.registry, id.0)
+            .begin(&base.core.registry, id.0, peer)
             .and_then(|fd| Relay::new(fd, (&base.core.registry, id), side, PACKETS, client));
         let relay = relay.map_err(|_| {
             self.pings.end(id.0);

@@ -4,6 +4,7 @@
 use super::hosts::Hosts;
 use super::lan_udp::LanDoors;
 use crate::base::Base;
+use crate::log;
 use crate::packets::{Content, PACKETS, Packet, parse};
 use crate::timers::Timer;
 use crate::token::Source;
@@ -15,12 +16,15 @@ use mio::{Interest, Registry};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use tracing::warn;
 
 /// Packets that wait until there is a flow.
 const MAX_WAITING: usize = 64;
-/// Hosts to which packets may come, and how long they may after one of theirs.
+/// Hosts to which packets may come, and destinations of each from which they may.
 const MAX_HOSTS: usize = 1024;
-const HOST_TIME: Duration = Duration::from_secs(60);
+const MAX_DESTINATIONS: usize = 256;
+/// How long they may after a packet to there.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// How long nothing is asked for after no relay has sent packets on.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Packets that are taken before others have their turn.
@@ -35,6 +39,53 @@ enum Way {
     Open(UdpSocket),
 }
 
+/// Which hosts have sent packets where, and when last.
+#[derive(Debug, Default)]
+struct Senders(BTreeMap<IpAddr, Sender>);
+
+#[derive(Debug)]
+struct Sender {
+    last: Instant,
+    destinations: BTreeMap<IpAddr, Instant>,
+}
+
+impl Senders {
+    /// Lets packets come that answer one; `false` if there are too many hosts.
+    fn note(&mut self, now: Instant, host: IpAddr, destination: IpAddr) -> bool {
+        if self.0.len() >= MAX_HOSTS && !self.0.contains_key(&host) {
+            self.0.retain(|_, sender| now.since(sender.last) < ANSWER_TIME);
+            if self.0.len() >= MAX_HOSTS {
+                return false;
+            }
+        }
+        let new = || Sender { last: now, destinations: BTreeMap::new() };
+        let Sender { last, destinations } = self.0.entry(host).or_insert_with(new);
+        *last = now;
+        if destinations.len() >= MAX_DESTINATIONS && !destinations.contains_key(&destination) {
+            let oldest = destinations.iter().min_by_key(|(_, last)| **last);
+            if let Some(oldest) = oldest.map(|(address, _)| *address) {
+                destinations.remove(&oldest);
+            }
+        }
+        destinations.insert(destination, now);
+        true
+    }
+
+    /// Whether a packet is an answer from where its host has sent one, or an error about such a packet. A relay could
+    /// disturb what does not go by it with others.
+    fn awaits(&self, now: Instant, packet: &Packet<'_>) -> bool {
+        let host = packet.destination;
+        let destination = match packet.content {
+            Content::Reply => packet.source,
+            Content::Error(Some((from, to))) if from == host => to,
+            _ => return false,
+        };
+        let sender = self.0.get(&host);
+        let last = sender.and_then(|sender| sender.destinations.get(&destination));
+        last.is_some_and(|last| now.since(*last) < ANSWER_TIME)
+    }
+}
+
 /// The device and its flow.
 #[derive(Debug)]
 pub(super) struct LanPackets {
@@ -43,8 +94,7 @@ pub(super) struct LanPackets {
     device: u64,
     pub(super) flow: u64,
     way: Way,
-    /// Who has sent one, and when last.
-    senders: BTreeMap<IpAddr, Instant>,
+    senders: Senders,
     clients: Vec<Network>,
 }
 
@@ -57,7 +107,7 @@ impl LanPackets {
     ) -> io::Result<Self> {
         tun.register(registry, Source::DoorDatagrams(device).token())?;
         let way = Way::Closed(Instant::ZERO);
-        Ok(Self { tun, device, flow, way, senders: BTreeMap::new(), clients })
+        Ok(Self { tun, device, flow, way, senders: Senders::default(), clients })
     }
 
     /// Whether `id` is one of its tokens.
@@ -88,7 +138,14 @@ impl LanPackets {
     fn hear_device(&mut self, base: &mut Base, hosts: &mut Hosts, room: &mut [u8]) -> bool {
         let length = match self.tun.read(room) {
             Ok(length) => length,
-            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    // Somebody has removed the device: reading would fail for ever.
+                    base.core.count("door_packets_device_failed");
+                    warn!(target: log::STACK, "packets of the network are routed as before: {error}");
+                }
+                return false;
+            }
         };
         let counter = match room.get(..length).and_then(parse) {
             Some(packet) => self.send(base, hosts, &packet),
@@ -105,6 +162,10 @@ impl LanPackets {
             // They are carried as flows, never inside of one that retransmits.
             return "door_packets_of_flows";
         }
+        if is_of_nobody(packet.source) || base.core.locals.is_own(packet.source) {
+            // The kernel itself sends some from the device.
+            return "door_packets_of_strangers";
+        }
         let clients = &self.clients;
         if !clients.is_empty() && !clients.iter().any(|network| network.contains(packet.source)) {
             return "door_packets_of_strangers";
@@ -114,7 +175,7 @@ impl LanPackets {
             hosts.of(packet.source).refused += 1;
             return "door_packets_refused";
         }
-        if !self.note(now, packet.source) {
+        if !self.senders.note(now, packet.source, packet.destination) {
             return "door_packets_too_many_hosts";
         }
         match &mut self.way {
@@ -138,18 +199,6 @@ impl LanPackets {
         }
     }
 
-    /// Lets packets come to a host that has sent one.
-    fn note(&mut self, now: Instant, host: IpAddr) -> bool {
-        if self.senders.len() >= MAX_HOSTS && !self.senders.contains_key(&host) {
-            self.senders.retain(|_, last| now.since(*last) < HOST_TIME);
-        }
-        let has_room = self.senders.len() < MAX_HOSTS || self.senders.contains_key(&host);
-        if has_room {
-            self.senders.insert(host, now);
-        }
-        has_room
-    }
-
     fn hear_flow(&self, base: &mut Base, hosts: &mut Hosts, room: &mut [u8]) -> bool {
         let Way::Open(socket) = &self.way else { return false };
         let length = match socket.recv(room) {
@@ -164,14 +213,14 @@ impl LanPackets {
         true
     }
 
-    /// Hands the kernel what a relay has sent: answers and errors for hosts that have sent something, and nothing in the
-    /// name of this host or of the network's.
+    /// Hands the kernel what a relay has sent: what a host waits for, and nothing in the name of this host or of the
+    /// network's.
     fn deliver(&self, base: &Base, hosts: &mut Hosts, packet: &Packet<'_>) -> &'static str {
         let host = packet.destination;
-        let is_awaited = self.senders.contains_key(&host)
-            && matches!(packet.content, Content::Reply | Content::Error);
         let (from, to) = (SocketAddr::new(packet.source, 1), SocketAddr::new(host, 0));
-        if !is_awaited || LanDoors::way_to(base, None, to, from).is_none() {
+        if !self.senders.awaits(base.core.now, packet)
+            || LanDoors::way_to(base, None, to, from).is_none()
+        {
             return "door_packets_unexpected";
         }
         match self.tun.write(packet.bytes) {
@@ -212,5 +261,66 @@ impl LanPackets {
         if let Way::Asked(waiting) = std::mem::replace(&mut self.way, Way::Closed(until)) {
             waiting.iter().for_each(|_| base.core.count("door_packets_without_relay"));
         }
+    }
+}
+
+/// Whether no host of a network sends from an address to others.
+fn is_of_nobody(source: IpAddr) -> bool {
+    let is_link_local = match source {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    is_link_local || source.is_unspecified() || source.is_multicast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manypath_net::{icmp, icmp_error};
+    use std::net::Ipv4Addr;
+
+    const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 7, 11));
+    const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 7, 12));
+
+    fn ping(from: IpAddr, to: IpAddr, kind: u8) -> Vec<u8> {
+        icmp((from, to), 9, vec![kind, 0, 0, 0, 0, 1, 0, 2]).unwrap()
+    }
+
+    #[test]
+    fn hosts_hear_what_answers_them_and_nothing_else() {
+        let (mut senders, now) = (Senders::default(), Instant::ZERO);
+        assert!(senders.note(now, HOST, FAR));
+        let hears = |now, bytes: &[u8]| senders.awaits(now, &parse(bytes).unwrap());
+        let error = |from, quoted: &[u8]| icmp_error((from, HOST), (3, 4, 576), quoted).unwrap();
+        assert!(hears(now, &ping(FAR, HOST, 0)));
+        assert!(hears(now, &error(OTHER, &ping(HOST, FAR, 8))), "a router says it");
+        assert!(!hears(now + ANSWER_TIME, &ping(FAR, HOST, 0)), "too late");
+        assert!(!hears(now, &ping(FAR, HOST, 8)), "a request");
+        assert!(!hears(now, &ping(OTHER, HOST, 0)) && !hears(now, &ping(FAR, OTHER, 0)));
+        assert!(!hears(now, &error(FAR, &ping(HOST, OTHER, 8))), "about what it has not sent");
+        assert!(!hears(now, &error(FAR, &ping(OTHER, FAR, 8))), "about what another has sent");
+        let mut of_tcp = ping(HOST, FAR, 8);
+        of_tcp[9] = 6;
+        assert!(!hears(now, &error(FAR, &of_tcp)), "about a flow");
+    }
+
+    #[test]
+    fn hosts_and_their_destinations_are_bounded() {
+        let mut senders = Senders::default();
+        let number = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
+        let at = |number: u32| Instant::ZERO + Duration::from_millis(number.into());
+        for one in 0..300 {
+            assert!(senders.note(at(one), HOST, number(one)));
+        }
+        let destinations = &senders.0[&HOST].destinations;
+        assert_eq!(destinations.len(), MAX_DESTINATIONS);
+        assert!(destinations.contains_key(&number(299)) && !destinations.contains_key(&number(0)));
+        for one in 1..MAX_HOSTS as u32 {
+            assert!(senders.note(at(300), number(one), FAR));
+        }
+        assert!(!senders.note(at(301), FAR, FAR) && senders.note(at(301), HOST, FAR));
+        assert!(senders.note(at(300) + ANSWER_TIME, FAR, FAR));
+        assert_eq!(senders.0.len(), 2);
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct Packet<'a> {
 pub(crate) enum Content<'a> {
     Request(Echo<'a>),
     Reply,
-    /// An ICMP message about another packet.
-    Error,
+    /// An ICMP error: the ends of the packet that it is about, if it tells them and that is neither TCP nor UDP.
+    Error(Option<(IpAddr, IpAddr)>),
     /// Another ICMP message.
     Icmp,
     /// What goes as a flow.
@@ -65,8 +65,7 @@ fn parse_v4(bytes: &[u8]) -> Option<Packet<'_>> {
         true => Content::Fragment,
         false => content(head[9], ICMP, bytes.get(header..)?),
     };
-    let source = Ipv4Addr::new(head[12], head[13], head[14], head[15]).into();
-    let destination = Ipv4Addr::new(head[16], head[17], head[18], head[19]).into();
+    let (source, destination) = ends_v4(head);
     Some(Packet { source, destination, ttl: head[8], content, bytes })
 }
 
@@ -76,15 +75,41 @@ fn parse_v6(bytes: &[u8]) -> Option<Packet<'_>> {
     let head: &[u8; 40] = bytes.first_chunk()?;
     let length = 40 + usize::from(u16::from_be_bytes([head[4], head[5]]));
     let bytes = bytes.get(..length)?;
-    let address = |at: usize| {
-        let octets: [u8; 16] = head.get(at..at + 16)?.try_into().ok()?;
-        Some(IpAddr::from(Ipv6Addr::from(octets)))
-    };
     let content = match head[6] {
         FRAGMENT => Content::Fragment,
         protocol => content(protocol, ICMP_V6, bytes.get(40..)?),
     };
-    Some(Packet { source: address(8)?, destination: address(24)?, ttl: head[7], content, bytes })
+    let (source, destination) = ends_v6(head)?;
+    Some(Packet { source, destination, ttl: head[7], content, bytes })
+}
+
+fn ends_v4(head: &[u8; 20]) -> (IpAddr, IpAddr) {
+    let source = Ipv4Addr::new(head[12], head[13], head[14], head[15]);
+    let destination = Ipv4Addr::new(head[16], head[17], head[18], head[19]);
+    (source.into(), destination.into())
+}
+
+fn ends_v6(head: &[u8; 40]) -> Option<(IpAddr, IpAddr)> {
+    let address = |at: usize| {
+        let octets: [u8; 16] = head.get(at..at + 16)?.try_into().ok()?;
+        Some(IpAddr::from(Ipv6Addr::from(octets)))
+    };
+    Some((address(8)?, address(24)?))
+}
+
+/// The ends of a packet that an error quotes, which may be cut short; `None` if it is one of TCP or UDP.
+fn quoted_ends(is_v4: bool, quoted: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    let (protocol, ends) = match is_v4 {
+        true => {
+            let head: &[u8; 20] = quoted.first_chunk()?;
+            (head[9], ends_v4(head))
+        }
+        false => {
+            let head: &[u8; 40] = quoted.first_chunk()?;
+            (head[6], ends_v6(head)?)
+        }
+    };
+    (!matches!(protocol, TCP | UDP)).then_some(ends)
 }
 
 fn content(protocol: u8, icmp: u8, content: &[u8]) -> Content<'_> {
@@ -100,14 +125,15 @@ fn message(is_v4: bool, message: &[u8]) -> Content<'_> {
         return Content::Icmp;
     };
     let (request, reply) = if is_v4 { (8, 0) } else { (128, 129) };
-    let is_error = if is_v4 { matches!(kind, 3 | 4 | 5 | 11 | 12) } else { kind < 128 };
+    // A redirect says where packets are to go, which is not for others to say; and a quench is obsolete (RFC 6633).
+    let is_error = if is_v4 { matches!(kind, 3 | 11 | 12) } else { matches!(kind, 1..=4) };
     match (kind, code) {
         (kind, 0) if kind == request => {
             let identifier = u16::from_be_bytes([high, low]);
             Content::Request(Echo { identifier, rest: &message[4..] })
         }
         (kind, 0) if kind == reply => Content::Reply,
-        _ if is_error => Content::Error,
+        _ if is_error => Content::Error(quoted_ends(is_v4, &message[ECHO_HEADER..])),
         _ => Content::Icmp,
     }
 }
@@ -135,8 +161,20 @@ mod tests {
             assert_eq!((packet.ttl, packet.content), (9, Content::Request(echo)));
             let bytes = icmp(ends(v4), 9, vec![reply, 0, 0, 0, 1, 2, 3, 4, 5]).unwrap();
             assert_eq!(parse(&bytes).unwrap().content, Content::Reply);
-            let bytes = icmp_error(ends(v4), (3, 1, 0), &bytes).unwrap();
-            assert_eq!(parse(&bytes).unwrap().content, Content::Error);
+            let is_about = |quoted: &[u8], kind, expected: Content<'_>| {
+                let bytes = icmp_error(ends(v4), (kind, 1, 0), quoted).unwrap();
+                assert_eq!(parse(&bytes).unwrap().content, expected, "{kind}");
+            };
+            is_about(&bytes, 3, Content::Error(Some(ends(v4))));
+            // Cut short by a router that quotes little.
+            let head = if v4 { 20 } else { 40 };
+            is_about(&bytes[..head + 8], 3, Content::Error(Some(ends(v4))));
+            is_about(&bytes[..head - 1], 3, Content::Error(None));
+            let mut of_tcp = bytes.clone();
+            of_tcp[if v4 { 9 } else { 6 }] = TCP;
+            is_about(&of_tcp, 3, Content::Error(None));
+            let redirect = if v4 { 5 } else { 137 };
+            is_about(&bytes, redirect, Content::Icmp);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_engine::{Duration, Instant};
+use manypath_keys::PublicKey;
 use manypath_net::{PingSocket, icmp, icmp_error, route_to};
 use mio::net::UdpSocket;
 use mio::{Interest, Registry};
@@ -16,11 +17,14 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-/// Sequences of echo requests, by their host, its destination and its identifier: of one peer, and of all.
+/// Sequences of echo requests, by their host, its destination and its identifier: of one peer, and of all, whose share
+/// each engine loop has.
 const MAX_OF_PEER: usize = 512;
 const MAX_ALL: usize = 8192;
 /// How long one outlasts its last request.
 const IDLE: Duration = Duration::from_secs(30);
+/// How often idle ones are looked for when there are too many.
+const LOOK: Duration = Duration::from_secs(1);
 /// Packets that are taken from a socket before others have their turn.
 const TURN: usize = 64;
 const MAX_PACKET: usize = 65_535;
@@ -28,7 +32,7 @@ const ECHO_HEADER: usize = 8;
 /// What replies may pass whose own limit is not known.
 const TTL: u8 = 64;
 
-/// Whose packets, from where to where, and the identifier that the host has chosen.
+/// The flow, from where to where, and the identifier that the host has chosen.
 type Key = (u64, IpAddr, IpAddr, u16);
 
 /// All of them. Without sockets nothing is carried.
@@ -38,10 +42,15 @@ pub(crate) struct Pings {
     sockets: BTreeMap<u64, PingSocket>,
     /// The near ends of flows.
     flows: BTreeMap<u64, UdpSocket>,
+    /// Whose flows they are.
+    peers: BTreeMap<u64, PublicKey>,
     /// By identifier on the wire.
     sequences: BTreeMap<u16, (Key, Instant)>,
     identifiers: BTreeMap<Key, u16>,
     last: u16,
+    /// Which engine loop this is, of how many: their sockets all receive the same, so each has identifiers of its own.
+    seat: Option<(u16, u16)>,
+    looked: Instant,
     room: Vec<u8>,
 }
 
@@ -52,6 +61,8 @@ impl Pings {
         let mut start = [0; 2];
         let _ = getrandom::fill(&mut start);
         self.last = u16::from_ne_bytes(start);
+        let seat = base.core.config.process.seat.as_ref();
+        self.seat = seat.map(|seat| (seat.index() as u16, seat.count() as u16));
         for is_ipv6 in [false, true] {
             let id = base.core.next_id();
             let opened = PingSocket::open(is_ipv6).and_then(|mut socket| {
@@ -67,7 +78,12 @@ impl Pings {
     }
 
     /// A flow of packets begins; the end that the stack talks to.
-    pub(crate) fn begin(&mut self, registry: &Registry, id: u64) -> io::Result<OwnedFd> {
+    pub(crate) fn begin(
+        &mut self,
+        registry: &Registry,
+        id: u64,
+        peer: PublicKey,
+    ) -> io::Result<OwnedFd> {
         if self.sockets.is_empty() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -75,15 +91,30 @@ impl Pings {
         let mut near = UdpSocket::from_std(near);
         registry.register(&mut near, Source::Ping(id).token(), Interest::READABLE)?;
         self.flows.insert(id, near);
+        self.peers.insert(id, peer);
         Ok(far)
     }
 
     pub(crate) fn end(&mut self, id: u64) {
         if self.flows.remove(&id).is_some() {
-            let own: Vec<Key> =
-                self.identifiers.range((id, LEAST, LEAST, 0)..).map(|(key, _)| *key).collect();
-            own.iter().take_while(|key| key.0 == id).for_each(|key| self.forget(*key));
+            self.peers.remove(&id);
+            let own: Vec<Key> = self.of_flow(id).copied().collect();
+            own.into_iter().for_each(|key| self.forget(key));
         }
+    }
+
+    fn of_flow(&self, id: u64) -> impl Iterator<Item = &Key> {
+        let from_there = self.identifiers.range((id, LEAST, LEAST, 0)..).map(|(key, _)| key);
+        from_there.take_while(move |key| key.0 == id)
+    }
+
+    /// Whether the peer with a flow, or all peers together, have as many sequences as there may be.
+    fn is_full(&self, id: u64) -> bool {
+        let loops = self.seat.map_or(1, |(_, loops)| usize::from(loops));
+        let peer = self.peers.get(&id);
+        let of_peer = self.peers.iter().filter(|(_, one)| Some(*one) == peer);
+        self.identifiers.len() >= MAX_ALL / loops
+            || of_peer.map(|(id, _)| self.of_flow(*id).count()).sum::<usize>() >= MAX_OF_PEER
     }
 
     fn forget(&mut self, key: Key) {
@@ -119,13 +150,13 @@ impl Pings {
         };
         let now = base.core.now;
         let (counter, error) = match packet.content {
+            Content::Request(_) if !services.is_open_to_packets(base, packet.destination) => {
+                ("packets_denied_destination", Some(Fault::Closed))
+            }
             Content::Request(_) if packet.ttl <= 1 => ("packets_expired", Some(Fault::Expired)),
-            Content::Request(echo) => match services.is_open_to_packets(base, packet.destination) {
-                true => (self.request(now, id, &packet, echo), None),
-                false => ("packets_denied_destination", Some(Fault::Closed)),
-            },
+            Content::Request(echo) => (self.request(now, id, &packet, echo), None),
             // An error is never answered by one (RFC 1122 section 3.2.2).
-            Content::Reply | Content::Error | Content::Icmp => ("packets_denied_icmp", None),
+            Content::Reply | Content::Error(_) | Content::Icmp => ("packets_denied_icmp", None),
             Content::Fragment => ("packets_denied_fragment", None),
             Content::TcpOrUdp | Content::Other => {
                 ("packets_denied_protocol", Some(Fault::Protocol))
@@ -169,22 +200,18 @@ impl Pings {
             self.sequences.insert(identifier, (key, now));
             return Some(identifier);
         }
-        let of_peer = |all: &BTreeMap<Key, u16>| {
-            let own = all.range((key.0, LEAST, LEAST, 0)..);
-            own.take_while(|(one, _)| one.0 == key.0).count()
-        };
-        let is_full =
-            |it: &Self| it.identifiers.len() >= MAX_ALL || of_peer(&it.identifiers) >= MAX_OF_PEER;
-        if is_full(self) {
+        if self.is_full(key.0) && now.since(self.looked) >= LOOK {
+            self.looked = now;
             let idle = |(_, (_, last)): &(&u16, &(Key, Instant))| now.since(*last) >= IDLE;
             let idle: Vec<Key> =
                 self.sequences.iter().filter(idle).map(|(_, (key, _))| *key).collect();
             idle.into_iter().for_each(|key| self.forget(key));
         }
-        if is_full(self) {
+        if self.is_full(key.0) {
             return None;
         }
-        while self.sequences.contains_key(&self.last) {
+        let is_of_others = |last: u16| self.seat.is_some_and(|(own, loops)| last % loops != own);
+        while is_of_others(self.last) || self.sequences.contains_key(&self.last) {
             self.last = self.last.wrapping_add(1);
         }
         let identifier = self.last;
@@ -283,10 +310,14 @@ enum Fault {
 }
 
 impl Fault {
-    /// What this host says to the sender.
+    /// What the sender is told. A hop shows its address on the way to an open destination. Otherwise the destination
+    /// speaks, so that no peer learns the addresses of this host in networks that are closed to it.
     fn answer(self, packet: &Packet<'_>) -> Option<Vec<u8>> {
-        let own = route_to(packet.destination, None, None).ok()?.source?;
-        let (kind, code) = match (self, own.is_ipv4()) {
+        let from = match self {
+            Self::Expired => route_to(packet.destination, None, None).ok()?.source?,
+            Self::Closed | Self::Protocol => packet.destination,
+        };
+        let (kind, code) = match (self, from.is_ipv4()) {
             (Self::Expired, true) => (11, 0),
             (Self::Closed, true) => (3, 13),
             (Self::Protocol, true) => (3, 2),
@@ -295,8 +326,8 @@ impl Fault {
             (Self::Protocol, false) => (4, 1),
         };
         // Where the next header stands.
-        let word = if (kind, own.is_ipv4()) == (4, false) { 6 } else { 0 };
-        icmp_error((own, packet.source), (kind, code, word), packet.bytes)
+        let word = if (kind, from.is_ipv4()) == (4, false) { 6 } else { 0 };
+        icmp_error((from, packet.source), (kind, code, word), packet.bytes)
     }
 }
 
@@ -330,23 +361,41 @@ mod tests {
         let (_, packet) = pings.answer(true, router, 60, &error[20..]).unwrap();
         let parsed = parse(&packet).unwrap();
         assert_eq!((parsed.source, parsed.destination), (router, key.1));
-        assert_eq!(parsed.content, Content::Error);
+        assert_eq!(parsed.content, Content::Error(Some((key.1, key.2))));
         let quoted = parse(&packet[28..]).unwrap();
         assert_eq!((quoted.source, quoted.destination), (key.1, key.2));
         assert!(matches!(quoted.content, Content::Request(echo) if echo.identifier == 77));
     }
 
     #[test]
-    fn sequences_are_bounded_and_idle_ones_go() {
-        let mut pings = Pings::default();
+    fn sequences_of_a_peer_are_bounded_over_all_its_flows_and_idle_ones_go() {
+        let (peer, other) = (PublicKey::from([1; 32]), PublicKey::from([2; 32]));
+        let peers = BTreeMap::from([(1, peer), (2, peer), (3, other)]);
+        let mut pings = Pings { peers, ..Pings::default() };
+        let key = |flow, number| (flow, request(0).0.1, request(0).0.2, number);
         for number in 0..MAX_OF_PEER as u16 {
-            assert!(pings.identifier(Instant::ZERO, request(number).0).is_some());
+            assert!(
+                pings.identifier(Instant::ZERO, key(1 + u64::from(number % 2), number)).is_some()
+            );
         }
-        let one_more = request(60_000).0;
+        let one_more = key(2, 60_000);
         assert_eq!(pings.identifier(Instant::ZERO, one_more), None);
-        assert!(pings.identifier(Instant::ZERO, request(3).0).is_some(), "it is known");
+        assert_eq!(pings.identifier(Instant::ZERO, key(1, 60_000)), None);
+        assert!(pings.identifier(Instant::ZERO, key(2, 3)).is_some(), "it is known");
+        assert!(pings.identifier(Instant::ZERO, key(3, 3)).is_some(), "of another peer");
         assert!(pings.identifier(Instant::ZERO + IDLE, one_more).is_some());
         assert_eq!((pings.identifiers.len(), pings.sequences.len()), (1, 1));
+    }
+
+    #[test]
+    fn engine_loops_have_identifiers_of_their_own() {
+        let of_loop = |index| {
+            let mut pings = Pings { seat: Some((index, 3)), last: 65_530, ..Pings::default() };
+            let take = |number| pings.identifier(Instant::ZERO, request(number).0).unwrap();
+            (0..20).map(take).collect::<Vec<u16>>()
+        };
+        let all: std::collections::BTreeSet<u16> = (0..3).flat_map(of_loop).collect();
+        assert_eq!(all.len(), 60);
     }
 
     #[test]
