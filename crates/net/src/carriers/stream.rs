@@ -27,6 +27,8 @@ const MAX_WAITING_UNPROVEN: usize = 8 << 10;
 const UNSENT: libc::c_int = 64 << 10;
 /// Bytes read at a time, and after which the other connections have their turn.
 const READ_SIZE: usize = 64 << 10;
+/// Wrapped bytes read in one turn: there may be little inside of them.
+const WIRE_SIZE: usize = 2 * READ_SIZE;
 /// How long the other host may leave bytes unacknowledged, in milliseconds.
 const USER_TIMEOUT: libc::c_int = 20_000;
 
@@ -227,18 +229,24 @@ impl Stream {
         }
     }
 
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    /// Reads what has come; nothing once `wire` bytes of a wrapped connection were read.
+    fn read(&mut self, into: &mut [u8], wire: &mut usize) -> io::Result<Option<usize>> {
         let Some(wrap) = self.wrap.as_mut().filter(|_| self.answer.is_none()) else {
-            return (&self.socket).read(into);
+            return (&self.socket).read(into).map(Some);
         };
         loop {
             match wrap.read(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return result,
+                result => return result.map(Some),
             }
-            if wrap.read_wire(&mut &self.socket)? == 0 {
-                return Ok(0);
+            if *wire == 0 {
+                return Ok(None);
             }
+            let count = wrap.read_wire(&mut &self.socket)?;
+            if count == 0 {
+                return Ok(Some(0));
+            }
+            *wire = wire.saturating_sub(count);
         }
     }
 
@@ -246,11 +254,12 @@ impl Stream {
     /// is good also where the connection is over. Whether bytes are left in the kernel that no new event will report.
     pub(crate) fn receive(&mut self, inbox: &mut Inbox) -> Result<bool, Over> {
         inbox.scratch.resize(READ_SIZE, 0);
-        let mut read = 0;
+        let (mut read, mut wire) = (0, WIRE_SIZE);
         while read < READ_SIZE {
-            let count = match self.read(&mut inbox.scratch) {
-                Ok(0) => return Err(Over::Closed),
-                Ok(count) => count,
+            let count = match self.read(&mut inbox.scratch, &mut wire) {
+                Ok(Some(0)) => return Err(Over::Closed),
+                Ok(Some(count)) => count,
+                Ok(None) => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return Err(Over::Foreign);
