@@ -99,13 +99,15 @@ counters! {
     carrier_streams_failed,
     /// TCP connections accepted that carry packets, or are about to.
     carrier_streams_accepted,
-    /// TCP connections refused: too many of a host or in all, or to an address that carries no paths.
+    /// TCP connections refused: too many of a host or in all, too many TLS handshakes in a second, or to an address that
+    /// carries no paths.
     carrier_streams_refused,
     /// Times that no TCP connection could be accepted: no descriptor or no memory.
     carrier_accepts_failed,
     /// TCP connections ended because what came is not of this protocol, or only packets of no association.
     carrier_streams_foreign,
-    /// TCP connections ended because no packet of an association came in time, or too many had brought none.
+    /// TCP connections ended because no ClientHello or no packet of an association came in time, or newer ones took their
+    /// place.
     carrier_streams_expired,
     /// Connections to a TLS port passed on to the server behind it.
     carrier_passes,

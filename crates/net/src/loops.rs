@@ -236,6 +236,11 @@ impl Seat {
         Ok(listener)
     }
 
+    /// A loop could not listen: those that have not begun to listen at `addr` open it anew.
+    pub(crate) fn forget_listener(&self, addr: SocketAddr) {
+        lock(&self.loops.listeners).remove(&addr);
+    }
+
     /// No loop accepts connections any more: the port is free for another process at once.
     pub(crate) fn stop_listening(&self) {
         for listener in std::mem::take(&mut *lock(&self.loops.listeners)).into_values() {

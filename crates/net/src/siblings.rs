@@ -193,7 +193,8 @@ impl Exchange {
             }
             return;
         }
-        let Some(id) = self.carriage.streams.adopt(now, *link) else { return };
+        let locals = self.local_ips();
+        let Some(id) = self.carriage.streams.adopt(now, *link, &locals) else { return };
         let goes_on =
             packets.into_iter().all(|mut packet| self.take_from_stream(now, id, &mut packet));
         if !goes_on {

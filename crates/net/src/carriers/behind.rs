@@ -204,8 +204,14 @@ enum Progress {
 impl Pass {
     fn work(&mut self, now: Instant) -> io::Result<Progress> {
         let mut moved = 0;
-        let there = self.there.move_bytes(&self.near, &self.far, &mut moved)?;
-        let back = self.back.move_bytes(&self.far, &self.near, &mut moved)?;
+        let mut move_bytes = |pipe: &mut Pipe, from, to| match pipe.move_bytes(from, to, &mut moved)
+        {
+            // Whoever takes nothing more may still have said something, which the other one is to have.
+            Err(_) if self.connected && pipe.closed => Ok(true),
+            result => result,
+        };
+        let there = move_bytes(&mut self.there, &self.near, &self.far)?;
+        let back = move_bytes(&mut self.back, &self.far, &self.near)?;
         if moved > 0 && self.connected {
             self.moved = now;
         }
@@ -223,9 +229,11 @@ impl Pipe {
         let bound = *moved + BYTES_PER_TURN;
         while *moved < bound {
             if self.sent < self.bytes.len() {
-                let Some(sent) = attempt(|| (&*to).write(&self.bytes[self.sent..]))? else {
-                    return Ok(false);
-                };
+                let sent = attempt(|| (&*to).write(&self.bytes[self.sent..]));
+                if sent.is_err() {
+                    *self = Self { ended: true, closed: true, ..Self::default() };
+                }
+                let Some(sent) = sent? else { return Ok(false) };
                 (self.sent, *moved) = (self.sent + sent, *moved + sent);
                 continue;
             }
@@ -233,7 +241,8 @@ impl Pipe {
             (self.bytes, self.sent) = (Vec::new(), 0);
             if self.ended {
                 if !self.closed {
-                    to.shutdown(Shutdown::Write)?;
+                    // It fails for a connection that is broken: what is read from that is its end.
+                    let _ = to.shutdown(Shutdown::Write);
                     self.closed = true;
                 }
                 return Ok(false);

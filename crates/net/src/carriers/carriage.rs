@@ -150,7 +150,8 @@ impl Exchange {
             };
             let received = self.carriage.streams.receive(now, id, &mut inbox, &locals);
             left = left.saturating_sub(inbox.packets.len());
-            if self.hand_stream_on(id, &mut inbox.packets) {
+            let is_foreign = received == Err(Over::Foreign);
+            if !is_foreign && self.hand_stream_on(id, &mut inbox.packets) {
                 continue;
             }
             let mut packets = inbox.packets.iter_mut();

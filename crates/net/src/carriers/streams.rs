@@ -16,8 +16,8 @@ use crate::bind;
 use crate::counters::Counters;
 use crate::loops::Seat;
 use crate::socket_option;
-use admission::MAX_STREAMS;
 pub(super) use admission::host_of;
+use admission::{Handshakes, MAX_STREAMS};
 use manypath_engine::{Duration, Instant, PathAddr};
 use mio::event::Event;
 use mio::{Interest, Registry, Token};
@@ -69,8 +69,7 @@ pub(crate) struct Streams {
     config: StreamsConfig,
     /// Connections to TLS ports that are for the server behind them.
     passed: Passed,
-    /// The second in which the last TLS handshake of a stranger began, and how many of it did.
-    handshakes: (Instant, u32),
+    handshakes: Handshakes,
     look: Option<Instant>,
     /// Connections that are over, until the endpoint has been told.
     over: Vec<Ended>,
@@ -99,6 +98,8 @@ pub(crate) struct Link {
     at: Option<Carrier>,
     /// It was accepted, and may be for the server behind the port.
     is_unknown: bool,
+    /// It was accepted, and the other end says nothing more.
+    has_ended: bool,
 }
 
 /// A connection that is over.
@@ -138,12 +139,17 @@ impl Streams {
         };
         let v4 = SocketAddr::from(([0; 4], port));
         let v6 = SocketAddr::from(([0_u16; 8], port));
-        let v4 = listener(v4)?;
+        let (v4, at_v4) = (listener(v4)?, v4);
         let v6 = match listener(v6) {
             // A host without IPv6.
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => None,
-            socket => Some(socket?),
+            Err(error) => {
+                // A socket that is kept for all loops would leave clients waiting.
+                seat.into_iter().for_each(|seat| seat.forget_listener(at_v4));
+                return Err(error);
+            }
+            Ok(socket) => Some(socket),
         };
         std::iter::once(v4).chain(v6).try_for_each(|socket| self.keep_listener(socket, at))
     }
@@ -154,10 +160,15 @@ impl Streams {
         Ok(())
     }
 
-    /// A connection comes from another loop.
-    pub(crate) fn adopt(&mut self, now: Instant, link: Link) -> Option<Token> {
-        let is_full = self.all.len() >= MAX_STREAMS || self.between(&link.ends).is_some();
-        let kept = if is_full { None } else { self.keep(now, link).ok() };
+    /// A connection comes from another loop, under the same limits as one that is accepted here: strangers say in their
+    /// packets which loop that is.
+    pub(crate) fn adopt(&mut self, now: Instant, link: Link, locals: &[IpAddr]) -> Option<Token> {
+        let kept = if self.may_admit(&link.ends, locals, None) {
+            self.make_room(now, false);
+            self.keep(now, link).ok()
+        } else {
+            None
+        };
         self.counters.carrier_streams_refused += u64::from(kept.is_none());
         // Bytes may be there that no new event reports.
         self.unread.extend(kept);
@@ -207,7 +218,8 @@ impl Streams {
         let socket = connect(ends.local.ip(), to, device);
         let wrap = self.wrapper_for(carrier).map(|wrapper| wrapper.dial()).transpose();
         let stream = socket.and_then(|socket| Stream::dialled(socket, now, request, wrap?));
-        let link = |stream| Link { stream, ends, by: Some(carrier), at: None, is_unknown: false };
+        let (by, at, is_unknown, has_ended) = (Some(carrier), None, false, false);
+        let link = |stream| Link { stream, ends, by, at, is_unknown, has_ended };
         let kept = stream.and_then(|stream| self.keep(now, link(stream)));
         if kept.is_err() {
             self.note_failure(now, ends, carrier);
@@ -280,7 +292,8 @@ impl Streams {
             return self.passed.handle_event(event);
         }
         let Some(link) = self.all.get_mut(&id) else { return self.accept(now, id, locals) };
-        if event.is_readable() || event.is_error() {
+        link.has_ended |= event.is_read_closed();
+        if event.is_readable() || event.is_error() || event.is_read_closed() {
             self.unread.insert(id);
         }
         if event.is_writable() {
@@ -401,7 +414,9 @@ impl Streams {
         if let Some(carrier) = by.filter(|_| failed) {
             self.note_failure(now, ends, carrier);
         }
-        self.over.push(Ended { ends, by, failed });
+        if !link.is_unknown {
+            self.over.push(Ended { ends, by, failed });
+        }
     }
 
     /// The connection is not one of those here any more.

@@ -3,9 +3,11 @@
 use crate::support::host;
 use host::{Host, LIMIT, SCTP_PORT, drive, loopback, pair, text, transfer_on};
 use manypath_net::{Behind, Carrier, Wrap, Wrapper};
+use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::time::Duration;
 
 const PROTOCOL: &[u8] = b"other";
 
@@ -167,6 +169,37 @@ fn everybody_else_reaches_the_server_behind_the_port() {
 }
 
 #[test]
+fn half_a_client_hello_and_its_end_are_passed_on() {
+    let (addr, thread) = echoes();
+    let (mut a, mut b, at) =
+        hosts("127.7.36.1", "127.7.36.2", Some(Behind { addr, proxy_line: false }));
+    let said = hello(PROTOCOL)[..30].to_vec();
+    let client = speaks(at, said.clone());
+    drive(&mut a, &mut b, LIMIT, |_, _| client.is_finished());
+    assert_eq!(client.join().unwrap(), said);
+    thread.join().unwrap();
+    assert_eq!(b.driver.counters().carrier_streams_expired, 0);
+}
+
+/// As a web server does that refuses an upload.
+#[test]
+fn what_a_server_says_before_it_resets_a_connection_is_passed_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let behind = Some(Behind { addr: listener.local_addr().unwrap(), proxy_line: false });
+    let server = std::thread::spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        near.read_exact(&mut [0; 100]).unwrap();
+        near.write_all(b"too large").unwrap();
+        // Whatever it has not read resets the connection.
+    });
+    let (mut a, mut b, at) = hosts("127.7.37.1", "127.7.37.2", behind);
+    let client = speaks(at, text(8 << 20).to_vec());
+    drive(&mut a, &mut b, LIMIT, |_, _| client.is_finished());
+    assert_eq!(client.join().unwrap(), b"too large");
+    server.join().unwrap();
+}
+
+#[test]
 fn without_a_server_behind_the_port_strangers_hear_nothing() {
     let (mut a, mut b, at) = hosts("127.7.32.1", "127.7.32.2", None);
     let client = speaks(at, hello(b"h2"));
@@ -200,6 +233,30 @@ fn slow_strangers_at_a_tls_port_are_few_and_not_for_long() {
         assert_eq!(stranger.read(&mut [0]).unwrap_or(0), 0, "they hear nothing");
     }
     assert_eq!(b.driver.counters().carrier_streams_accepted, 0);
+}
+
+/// Whoever connected last has the best claim to be somebody who says something.
+#[test]
+fn silent_strangers_of_many_hosts_keep_nobody_out() {
+    manypath_net::raise_descriptor_limit().unwrap();
+    let (mut a, mut b, at) = hosts("127.7.38.1", "127.7.38.2", None);
+    let connect = |host: u8| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 7, 38, host], 0)).into()).unwrap();
+        socket.connect(&at.into()).unwrap();
+        TcpStream::from(socket)
+    };
+    let mut strangers = Vec::new();
+    for host in 100..105 {
+        strangers.extend((0..120).map(|_| connect(host)));
+        (0..20).for_each(|_| b.turn(Duration::from_millis(2)));
+    }
+    let mut last = connect(200);
+    last.write_all(&hello(PROTOCOL)).unwrap();
+    drive(&mut a, &mut b, LIMIT, |_, b| b.driver.counters().carrier_streams_accepted == 1);
+    let counters = b.driver.counters();
+    assert_eq!(counters.carrier_streams_refused, 0);
+    assert!(counters.carrier_streams_expired >= 601 - 512, "{counters:?}");
 }
 
 /// Handshakes that lead to nothing are bounded as connections to a TCP carrier are.

@@ -3,11 +3,13 @@
 use super::carriers::{Between, free_port};
 use crate::support::host::{Host, LIMIT, SCTP_PORT, config, loopback, text};
 use manypath_engine::{AssociationId, Config, Event, Redundancy};
-use manypath_net::{Loops, UdpPort};
+use manypath_net::{Carrier, Counters, Loops, UdpPort};
 use manypath_wire::cause::Causes;
 use manypath_wire::chunk::{Abort, Chunk};
 use manypath_wire::{CommonHeader, PacketWriter, VerificationTag};
-use std::net::UdpSocket;
+use socket2::{Domain, Socket, Type};
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// Two loops of a server at two addresses, with a port that no other test has.
@@ -131,6 +133,56 @@ fn a_connection_that_carries_goes_to_the_loop_of_its_association() {
     drive(&mut client, &mut server, |_, server| server[at].bytes_received() == 1000);
     let handed_on = server[1 - at].driver.counters().handed_on;
     assert!(handed_on > 0, "{:?}", server[1 - at].driver.counters());
+}
+
+/// Strangers choose a loop by the tags of their packets, and their limits hold there, too.
+#[test]
+fn strangers_at_a_loop_are_few_whichever_loop_has_accepted_them() {
+    let mut server = server(76, 9746);
+    let tcp = free_port();
+    server.iter_mut().for_each(|one| one.carry_by("off", 9, Some(tcp)));
+    let packet = [&[0, 7, 0, 7][..], &[0, 0, 0, 1], &[9; 4]].concat();
+    let said = [&b"mpath/1\n"[..], &[0, packet.len() as u8], &packet].concat();
+    let connect = |_| {
+        let mut stranger = TcpStream::connect(("127.76.1.1", tcp)).unwrap();
+        stranger.write_all(&said).unwrap();
+        stranger
+    };
+    let mut strangers = Vec::new();
+    let turn = |one: &mut Host, done: fn(Counters) -> u64, count: u64| {
+        let end = Instant::now() + LIMIT;
+        while done(one.driver.counters()) < count {
+            assert!(Instant::now() < end, "{:?}", one.driver.counters());
+            one.turn(Duration::from_micros(200));
+        }
+    };
+    for round in 1..=3 {
+        strangers.extend((0..16).map(connect));
+        turn(&mut server[0], |it| it.handed_on, 16 * round);
+    }
+    turn(&mut server[1], |it| it.carrier_streams_refused, 32);
+    assert_eq!(
+        server[1].driver.counters().carrier_streams_refused,
+        32,
+        "those of one host are few"
+    );
+}
+
+/// Clients would wait for an answer there.
+#[test]
+fn a_port_that_is_taken_in_one_family_is_not_kept_in_the_other() {
+    let taken = Socket::new(Domain::IPV6, Type::STREAM, None).unwrap();
+    taken.set_only_v6(true).unwrap();
+    taken.bind(&SocketAddr::from(([0_u16; 8], 0)).into()).unwrap();
+    taken.listen(1).unwrap();
+    let port = taken.local_addr().unwrap().as_socket().unwrap().port();
+    let mut server = server(77, 9747);
+    for one in &mut server {
+        one.carry_by("off", 9, None);
+        assert!(one.driver.listen(Carrier::Tcp(port)).is_err());
+    }
+    let refused = TcpStream::connect(("127.77.1.1", port)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::carriers::{Carrier, STREAM_PORT};
 use manypath_engine::{Duration, Instant, PathAddr};
 use mio::Token;
 use socket2::{SockAddr, Socket};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// Most connections, how many of them may be accepted ones, and how many those of one host.
@@ -20,8 +21,33 @@ const MAX_UNPROVEN_OF_HOST: usize = 16;
 /// once.
 const MAX_UNKNOWN: usize = 512;
 const MAX_UNKNOWN_OF_HOST: usize = 128;
-/// TLS handshakes of strangers begun in one second; each costs a signature.
+/// TLS handshakes of strangers begun in one second, in all and of one host; each costs a signature.
 const HANDSHAKES_PER_SECOND: u32 = 200;
+const HANDSHAKES_PER_SECOND_OF_HOST: u32 = 20;
+
+/// The TLS handshakes of strangers in the second that began last.
+#[derive(Debug, Default)]
+pub(super) struct Handshakes {
+    since: Instant,
+    all: u32,
+    of_hosts: BTreeMap<IpAddr, u32>,
+}
+
+impl Handshakes {
+    /// Whether one more may begin, which counts then.
+    fn may_begin(&mut self, now: Instant, host: IpAddr) -> bool {
+        if now.since(self.since) >= Duration::from_secs(1) {
+            *self = Self { since: now, ..Self::default() };
+        }
+        let of_host = self.of_hosts.get(&host).copied().unwrap_or(0);
+        let may = self.all < HANDSHAKES_PER_SECOND && of_host < HANDSHAKES_PER_SECOND_OF_HOST;
+        if may {
+            self.all += 1;
+            self.of_hosts.insert(host, of_host + 1);
+        }
+        may
+    }
+}
 
 impl Streams {
     pub(super) fn admit(
@@ -39,14 +65,16 @@ impl Streams {
         let is_unknown = matches!(at, Carrier::Tls(_));
         let may = |ends: &PathAddr| match is_unknown {
             true => self.may_ask(ends),
-            false => self.may_admit(now, ends, locals),
+            false => self.may_admit(ends, locals, None),
         };
         let Some(ends) = ends.filter(may) else {
             self.counters.carrier_streams_refused += 1;
             return;
         };
+        self.make_room(now, is_unknown);
+        let (by, at, has_ended) = (None, Some(at), false);
         let link = Stream::accepted(socket, now);
-        let link = link.map(|stream| Link { stream, ends, by: None, at: Some(at), is_unknown });
+        let link = link.map(|stream| Link { stream, ends, by, at, is_unknown, has_ended });
         let kept = link.and_then(|link| self.keep(now, link));
         match kept {
             Ok(_) => self.counters.carrier_streams_accepted += u64::from(!is_unknown),
@@ -56,16 +84,21 @@ impl Streams {
 
     /// Whether a connection may wait for its ClientHello.
     fn may_ask(&self, ends: &PathAddr) -> bool {
-        let waiting = self.all.values().filter(|link| link.is_unknown);
         let host = host_of(ends.remote.ip());
-        let of_host = waiting.clone().filter(|link| host_of(link.ends.remote.ip()) == host);
-        waiting.count() < MAX_UNKNOWN
-            && of_host.count() < MAX_UNKNOWN_OF_HOST
+        let is_of_host = |link: &&Link| host_of(link.ends.remote.ip()) == host;
+        let of_host = self.all.values().filter(|link| link.is_unknown).filter(is_of_host);
+        of_host.count() < MAX_UNKNOWN_OF_HOST
             && self.all.len() < MAX_STREAMS
             && self.between(ends).is_none()
     }
 
-    fn may_admit(&mut self, now: Instant, ends: &PathAddr, locals: &[IpAddr]) -> bool {
+    /// Whether a connection may carry, which may be `this` one of those here.
+    pub(super) fn may_admit(
+        &self,
+        ends: &PathAddr,
+        locals: &[IpAddr],
+        this: Option<Token>,
+    ) -> bool {
         let unproven = |link: &&Link| link.stream.proven.is_none();
         let accepted = self.all.values().filter(|link| link.by.is_none() && !link.is_unknown);
         let host = |link: &&Link| host_of(link.ends.remote.ip()) == host_of(ends.remote.ip());
@@ -74,18 +107,23 @@ impl Streams {
             && self.all.len() < MAX_STREAMS
             && of_host.clone().count() < MAX_OF_HOST
             && of_host.filter(unproven).count() < MAX_UNPROVEN_OF_HOST;
-        let is_known = self.between(ends).is_some_and(|id| !self.is_unknown(id));
-        if !open || !locals.contains(&ends.local.ip()) || is_known {
-            return false;
-        }
-        if accepted.filter(unproven).count() >= MAX_UNPROVEN {
-            let is_stranger =
-                |link: &Link| link.by.is_none() && !link.is_unknown && link.stream.proven.is_none();
-            let oldest = self.all.iter().find(|(_, link)| is_stranger(link)).map(|(id, _)| *id);
+        let is_other = self.between(ends).is_some_and(|id| Some(id) != this);
+        open && locals.contains(&ends.local.ip()) && !is_other
+    }
+
+    /// Ends the oldest of the connections of strangers if there are too many: of those that wait for their ClientHello, or
+    /// of those that are no path of an association.
+    pub(super) fn make_room(&mut self, now: Instant, is_unknown: bool) {
+        let most = if is_unknown { MAX_UNKNOWN } else { MAX_UNPROVEN };
+        let is_stranger = |link: &Link| {
+            link.by.is_none() && link.is_unknown == is_unknown && link.stream.proven.is_none()
+        };
+        let strangers = self.all.iter().filter(|(_, link)| is_stranger(link)).map(|(id, _)| *id);
+        if strangers.clone().count() >= most {
+            let oldest = strangers.min();
             self.counters.carrier_streams_expired += 1;
             oldest.into_iter().for_each(|id| self.end(now, id, Over::Closed));
         }
-        true
     }
 
     /// Whether a connection may be for the server behind the port.
@@ -101,22 +139,27 @@ impl Streams {
         locals: &[IpAddr],
     ) -> Result<bool, Over> {
         let Some(link) = self.all.get(&id) else { return Ok(false) };
-        let ends = link.ends;
+        let (ends, has_ended) = (link.ends, link.has_ended);
         if !link.is_unknown {
             return Ok(true);
         }
         let Some(wrapper) = self.config.wrapper.clone() else { return Err(Over::Closed) };
         match link.stream.judge(wrapper.protocol())? {
-            Client::Unknown => Ok(false),
-            Client::Other => {
+            Client::Unknown if !has_ended => Ok(false),
+            // A ClientHello that nothing more is to come of is not ours.
+            Client::Unknown | Client::Other => {
                 self.pass_through(now, id);
                 Ok(false)
             }
             Client::Ours => {
-                if !self.may_handshake(now) || !self.may_admit(now, &ends, locals) {
+                let host = host_of(ends.remote.ip());
+                // What is refused anyway takes no handshake from others.
+                let may = self.may_admit(&ends, locals, Some(id));
+                if !may || !self.handshakes.may_begin(now, host) {
                     self.counters.carrier_streams_refused += 1;
                     return Err(Over::Closed);
                 }
+                self.make_room(now, false);
                 let wrap = wrapper.accept().map_err(|_| Over::Closed)?;
                 let Some(link) = self.all.get_mut(&id) else { return Ok(false) };
                 link.stream.wrap_in(wrap);
@@ -125,13 +168,6 @@ impl Streams {
                 Ok(true)
             }
         }
-    }
-
-    fn may_handshake(&mut self, now: Instant) -> bool {
-        let (since, count) = self.handshakes;
-        let is_over = now.since(since) >= Duration::from_secs(1);
-        self.handshakes = if is_over { (now, 1) } else { (since, count + 1) };
-        self.handshakes.1 <= HANDSHAKES_PER_SECOND
     }
 
     fn pass_through(&mut self, now: Instant, id: Token) {
@@ -154,6 +190,19 @@ pub(in crate::carriers) fn host_of(addr: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handshakes_are_few_in_a_second_and_no_host_takes_those_of_all() {
+        let mut handshakes = Handshakes::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut begun = |millis, host: u32, wanted: u32| {
+            let one = |_: &u32| handshakes.may_begin(at(millis), IpAddr::V4(host.into()));
+            (0..wanted).filter(one).count()
+        };
+        assert_eq!(begun(5000, 1, 1000), 20);
+        assert_eq!((2..30).map(|host| begun(5100, host, 20)).sum::<usize>(), 180);
+        assert_eq!((begun(5999, 31, 1), begun(6000, 1, 1000)), (0, 20));
+    }
 
     #[test]
     fn addresses_of_one_network_are_one_host() {
