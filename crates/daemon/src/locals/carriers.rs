@@ -19,6 +19,12 @@ use tracing::warn;
 /// Begins to use the carriers of the settings. The sockets of the local addresses are open.
 pub(crate) fn begin(core: &mut Core) {
     let carriers = core.config.carrying.carriers;
+    if core.config.carrying.behind.is_some() && carriers.tls_ports().next().is_none() {
+        warn_once(
+            core,
+            "nothing is passed on by --behind: no carrier speaks TLS, as --carriers tls:443 does",
+        );
+    }
     if carriers.is_empty() || core.config.encapsulation == Encapsulation::Native {
         return;
     }
@@ -59,7 +65,7 @@ fn proxies(core: &Core) -> Vec<Proxy> {
         Ok([v4.first(), v6.first()].into_iter().flatten().map(one).collect())
     });
     found.unwrap_or_else(|why| {
-        warn!(target: log::STACK, "no proxy carries packets: {why}");
+        warn_once(core, &format!("no proxy carries packets: {why}"));
         Vec::new()
     })
 }
@@ -71,7 +77,7 @@ fn tls(core: &Core) -> Option<Arc<dyn Wrapper>> {
     match Tls::new(&carrying.tls) {
         Ok(tls) => Some(Arc::new(tls)),
         Err(error) => {
-            warn!(target: log::STACK, "no carriers inside of TLS: {error}");
+            warn_once(core, &format!("no carriers inside of TLS: {error}"));
             None
         }
     }
@@ -96,7 +102,9 @@ fn behind(core: &Core) -> Option<Behind> {
     let (ip, port) = (behind.addr.ip(), behind.addr.port());
     let is_here = ip.is_loopback() || core.locals.is_own(ip);
     if is_here && core.config.carrying.carriers.tls_ports().any(|ours| ours == port) {
-        warn!(target: log::STACK, "nothing is passed on to {}: that is a carrier of this server", behind.addr);
+        let text =
+            format!("nothing is passed on to {}: that is a carrier of this server", behind.addr);
+        warn_once(core, &text);
         return None;
     }
     Some(behind)
@@ -141,8 +149,13 @@ fn bind(core: &mut Core, local: &mut Local, binding: LocalBinding, port: u16) ->
 }
 
 fn report(core: &Core, carrier: Carrier, error: &io::Error) {
+    warn_once(core, &format!("peers do not reach this host by {carrier}: {error}"));
+}
+
+/// All loops of a server find the same.
+fn warn_once(core: &Core, text: &str) {
     if core.config.loop_index() == 0 {
-        warn!(target: log::STACK, "peers do not reach this host by {carrier}: {error}");
+        warn!(target: log::STACK, "{text}");
     }
 }
 

@@ -3,7 +3,7 @@
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 use rustls::crypto::ring::sign::any_supported_type;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use std::io;
@@ -49,14 +49,19 @@ impl Certificate {
         if certificates.is_empty() {
             return Err(why(chain, &"no certificate in PEM form"));
         }
-        let private = PrivateKeyDer::from_pem_file(key).map_err(|e| why(key, &e))?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+            if matches!(error, pem::Error::NoItemsFound) {
+                return why(key, &"no private key in PEM form without a passphrase");
+            }
+            why(key, &error)
+        })?;
         let private = any_supported_type(&private).map_err(|e| why(key, &e))?;
         let certified = CertifiedKey::new(certificates, private);
         match certified.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
                 Ok(Self(certified))
             }
-            Err(error) => Err(why(key, &error)),
+            Err(_) => Err(why(key, &format!("not the key of {}", chain.display()))),
         }
     }
 
@@ -120,6 +125,7 @@ fn bits(content: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64ct::Encoding;
 
     #[test]
     fn a_certificate_that_is_made_fits_its_key_and_is_well_formed() {
@@ -136,6 +142,24 @@ mod tests {
         let empty = Path::new("/dev/null");
         let error = Certificate::read(empty, empty).unwrap_err();
         assert!(error.starts_with("/dev/null: "), "{error}");
+        let [chain, key, other] = ["chain", "key", "other"].map(|name| {
+            std::env::temp_dir().join(format!("manypath-{name}-{}", std::process::id()))
+        });
+        let Certificate(made) = Certificate::make("localhost").unwrap();
+        let pem = |kind: &str, der: &[u8]| {
+            let text = base64ct::Base64::encode_string(der);
+            format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")
+        };
+        std::fs::write(&chain, pem("CERTIFICATE", &made.cert[0])).unwrap();
+        std::fs::write(&key, pem("ENCRYPTED PRIVATE KEY", &[0; 9])).unwrap();
+        let alg = &ECDSA_P256_SHA256_ASN1_SIGNING;
+        let of_other = EcdsaKeyPair::generate_pkcs8(alg, &SystemRandom::new()).unwrap();
+        std::fs::write(&other, pem("PRIVATE KEY", of_other.as_ref())).unwrap();
+        let refused = |key: &Path| Certificate::read(&chain, key).unwrap_err();
+        let said = (refused(&key), refused(&other));
+        [&chain, &key, &other].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+        assert!(said.0.ends_with(": no private key in PEM form without a passphrase"), "{said:?}");
+        assert_eq!(said.1, format!("{}: not the key of {}", other.display(), chain.display()));
         let missing = Certificate::read(Path::new("/nowhere/a.pem"), empty).unwrap_err();
         assert!(missing.starts_with("/nowhere/a.pem: "), "{missing}");
     }

@@ -53,10 +53,7 @@ impl Tls {
             Some(name) => server_name(name).map_err(io::Error::other)?,
             None => ServerName::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         };
-        let certificate = match &config.certificate {
-            Some(certificate) => certificate.clone(),
-            None => Certificate::make(config.name.as_deref().unwrap_or("localhost"))?,
-        };
+        let certificate = config.shown()?;
         let provider = Arc::new(default_provider());
         let (client, server) = client(&provider, config.name.is_some())
             .and_then(|client| Ok((client, server(provider, certificate)?)))
@@ -91,6 +88,12 @@ fn server_name(name: &str) -> Result<ServerName<'static>, String> {
 }
 
 impl TlsConfig {
+    /// The certificate that a server shows.
+    pub(crate) fn shown(&self) -> io::Result<Certificate> {
+        let make = || Certificate::make(self.name.as_deref().unwrap_or("localhost"));
+        self.certificate.clone().map_or_else(make, Ok)
+    }
+
     /// Whether the name can be asked for.
     ///
     /// # Errors
