@@ -332,6 +332,8 @@ fn parse_behind(text: &str) -> Result<Behind, String> {
     };
     let addr: SocketAddr =
         addr.parse().map_err(|_| "expected ADDRESS:PORT or ADDRESS:PORT,proxy".to_owned())?;
+    // ::ffff:127.0.0.1 is this host, too.
+    let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
     if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
         return Err("no server can be at that address".to_owned());
     }
@@ -400,4 +402,21 @@ pub(crate) struct StatusArgs {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_web_server_behind_a_port_is_one_address() {
+        let at = |text: &str| parse_behind(text).map(|it| (it.addr.to_string(), it.proxy_line));
+        assert_eq!(at("127.0.0.1:8443,proxy"), Ok(("127.0.0.1:8443".to_owned(), true)));
+        assert_eq!(at("[::ffff:127.0.0.1]:443"), Ok(("127.0.0.1:443".to_owned(), false)));
+        for wrong in
+            ["web.example:443", "127.0.0.1", "0.0.0.0:443", "[::ffff:0.0.0.0]:1", "[::1]:0"]
+        {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+    }
 }

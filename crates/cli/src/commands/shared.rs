@@ -1,6 +1,6 @@
 //! Which programs of a user share a stack.
 //!
-//! Those for which the same stack would be started: the same options, files and version, in the same network and the same
+//! Those for which the same stack would be started: the same options, files, proxy and version, in the same network and the same
 //! cgroup, whose limits and packet filters hold for it. Sessions of a user count as one.
 //!
 //! Programs without options of their own use the stack of a server on this host, if it was told to carry them.
@@ -19,13 +19,14 @@ use std::path::{Path, PathBuf};
 /// Gives each `manypath run` a stack of its own, whatever its value.
 const OWN: &str = "MANYPATH_OWN_STACK";
 /// Files that a stack reads or writes.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "MANYPATH_CONFIG",
     "MANYPATH_RULES",
     "MANYPATH_SYSCTL",
     "MANYPATH_PATHS",
     "MANYPATH_PEERS",
     "XDG_CONFIG_HOME",
+    super::stack::PROXY_USER,
 ];
 
 /// The stack that other programs use, too, unless a program is to have one of its own, as one that tells what it does
@@ -61,9 +62,18 @@ fn name(exe: &Path, args: &[OsString]) -> io::Result<PathBuf> {
     let program = fs::metadata(exe)?;
     let mut key = DefaultHasher::new();
     (namespace, args, FILES.map(std::env::var_os), std::env::var_os("HOME")).hash(&mut key);
+    super::stack::proxy_named().map(|named| without_password(&named)).hash(&mut key);
     (program.dev(), program.ino(), program.mtime(), program.mtime_nsec()).hash(&mut key);
     group::of("self").map(|group| unit(&group).to_owned()).hash(&mut key);
     Ok(runtime::shared_path(&runtime::directory()?, key.finish()))
+}
+
+/// A proxy and its user. All users of this host see the name of a stack, from which a password could be guessed.
+fn without_password(proxy: &str) -> String {
+    let Some((user, place)) = proxy.rsplit_once('@') else { return proxy.to_owned() };
+    let (scheme, user) = user.split_once("://").unwrap_or(("", user));
+    let name = user.split(':').next().unwrap_or_default();
+    format!("{scheme}://{name}@{place}")
 }
 
 /// The cgroup without the scope of a session: `user.slice/user-1000.slice`.
@@ -99,6 +109,14 @@ mod tests {
         assert_eq!(first, name_of(stack(embedded(&["stack"]), false)));
         assert_ne!(first, name_of(stack(embedded(&["stack", "--mode", "redundant"]), false)));
         assert_eq!(name_of(stack(embedded(&["stack"]), true)), None);
+    }
+
+    #[test]
+    fn another_proxy_is_another_stack_and_a_password_is_in_no_name() {
+        let names =
+            ["http://a:b@proxy:1", "http://a:c@x@proxy:1", "http://c:b@proxy:1", "a:b@p", "p:80"];
+        let kept = ["http://a@proxy:1", "http://a@proxy:1", "http://c@proxy:1", "://a@p", "p:80"];
+        assert_eq!(names.map(without_password), kept);
     }
 
     #[test]

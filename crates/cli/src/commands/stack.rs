@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Names a file with the user and the password that the HTTP proxy is shown.
-const PROXY_USER: &str = "MANYPATH_PROXY_USER";
+pub(super) const PROXY_USER: &str = "MANYPATH_PROXY_USER";
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
 pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
@@ -144,11 +144,14 @@ pub(crate) fn configure(
     Ok(())
 }
 
+/// What the environment says of an HTTP proxy. It may have a password.
+pub(super) fn proxy_named() -> Option<String> {
+    ["HTTPS_PROXY", "https_proxy"].into_iter().find_map(|name| std::env::var(name).ok())
+}
+
 /// Where the environment says that the HTTP proxy is, or why none is used.
 fn proxy() -> Result<ProxyAt, String> {
-    let mut named =
-        ["HTTPS_PROXY", "https_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let proxy = ProxyAt::parse(&named.next().unwrap_or_default()).map_err(str::to_owned)?;
+    let proxy = ProxyAt::parse(&proxy_named().unwrap_or_default()).map_err(str::to_owned)?;
     match std::env::var_os(PROXY_USER) {
         Some(file) => {
             proxy.with_user_from(Path::new(&file)).map_err(|e| format!("{PROXY_USER}: {e}"))
