@@ -3,6 +3,8 @@
 mod behind;
 mod carriage;
 mod hello;
+#[cfg(test)]
+mod hello_properties;
 mod proxy;
 mod stream;
 mod streams;
