@@ -7,7 +7,7 @@
 //! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and flows. `line`: what a
 //! redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `onward`: datagrams by a
 //! relay, and those that this host relays. `end`: idle flows, sockets that are gone, lost associations. `kernel_table`:
-//! which sockets there are. `agree`: what needs the peer's consent. `rendezvous`: packets of associations with hosts that
+//! which sockets there are. `agree`: what needs the peer's consent. `pings`: those that a relay sends for hosts behind gateways. `rendezvous`: packets of associations with hosts that
 //! a relay alone can reach. A flow ends when it is idle, and begins anew with the next datagram of its program.
 
 mod agree;
@@ -16,6 +16,7 @@ mod kernel_table;
 mod line;
 mod onward;
 mod open;
+mod pings;
 mod relay;
 pub(crate) mod rendezvous;
 mod serve;
@@ -28,7 +29,6 @@ pub(crate) use relay::Program;
 pub(crate) use status::datagram_counters;
 
 use crate::attempt::{Client, RelayAt};
-use crate::packets::Pings;
 use crate::peers::{Lifetimes, Peers};
 use line::Lines;
 use manypath_control::status::FallbackReason;
@@ -36,6 +36,7 @@ use manypath_engine::{AssociationId, Instant};
 use manypath_flow::DatagramFlow;
 use manypath_keys::PublicKey;
 use manypath_rules::Options;
+use pings::Pings;
 use relay::Relay;
 use rendezvous::Rendezvous;
 use std::collections::{BTreeMap, BTreeSet};

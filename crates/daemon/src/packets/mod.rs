@@ -4,14 +4,12 @@
 //! LAN ─▶ TUN device ─▶ doors ─▶ flow of datagrams ─▶ relay ─▶ raw ICMP socket ─▶ host
 //! ```
 //!
-//! `echo`: what a packet is. `pings`: the relay's side. A relay has no privilege to send packets of strangers: it carries
+//! What a packet is. The relay's side is `datagrams/pings.rs`. A relay has no privilege to send packets of strangers: it carries
 //! echo requests and what answers them, and says so of everything else.
 
 mod echo;
-mod pings;
 
-pub(crate) use echo::{Content, Packet, parse};
-pub(crate) use pings::Pings;
+pub(crate) use echo::{Content, Echo, Packet, parse};
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

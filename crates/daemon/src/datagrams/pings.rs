@@ -1,9 +1,9 @@
 //! A relay's echo requests for its peers: each has an identifier of its own on the wire, by which answers and errors
 //! find back.
 
-use super::echo::{Content, Echo, Packet, parse};
+use super::onward::private_pair;
 use crate::base::Base;
-use crate::datagrams::private_pair;
+use crate::packets::{Content, Echo, Packet, parse};
 use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;
