@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Attach(AttemptId),
     /// The keys of an association are late, or old.
     Keys(AssociationId),
+    /// A key that seals tickets is over.
+    TicketKeys,
     /// A program's patience with a silent peer may be at its end.
     Patience(RelayId),
     /// An association without flows may have to go.
@@ -126,6 +128,9 @@ impl Stack {
             Timer::Fallback(id) => self.attempts.on_fallback_timer(base, id),
             Timer::Attach(id) => self.attempts.on_attach_timer(base, id),
             Timer::Keys(id) => protection::on_keys_timer(base, id),
+            Timer::TicketKeys => {
+                base.keys.on_ticket_keys_timer(base.core.now, &mut base.core.timers);
+            }
             Timer::Patience(id) => self.relays.on_patience_timer(base, &mut self.services, id),
             Timer::Idle(id) => base.on_idle_timer(id),
             Timer::DatagramFallback(id) => {

@@ -58,6 +58,12 @@ impl fmt::Debug for TicketIssuer {
 }
 
 impl TicketIssuer {
+    /// Erases the keys whose tickets are all over. Returns when the next one is to be erased: other calls do so, too, but
+    /// a server may have no more clients.
+    pub fn erase_expired(&self, now: Instant) -> Option<Instant> {
+        self.keys(now).front().map(|oldest| oldest.made + KEY_LIFE + TICKET_LIFE)
+    }
+
     /// A ticket for `client`, and how long it is good. None if the system has no randomness.
     pub(crate) fn issue(
         &self,
@@ -257,6 +263,17 @@ mod tests {
         assert_eq!(most, 5);
         let gone = issuer.open(Instant::ZERO + KEY_LIFE + TICKET_LIFE, &ticket);
         assert_eq!(gone.err(), Some(Declined::Unknown));
+    }
+
+    #[test]
+    fn a_server_without_clients_is_told_when_to_erase_its_keys() {
+        let issuer = TicketIssuer::default();
+        assert_eq!(issuer.erase_expired(Instant::ZERO), None);
+        let _ticket = issued(&issuer, Instant::ZERO);
+        let end = Instant::ZERO + KEY_LIFE + TICKET_LIFE;
+        assert_eq!(issuer.erase_expired(Instant::ZERO), Some(end));
+        assert_eq!(issuer.erase_expired(end), None);
+        assert!(issuer.0.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(crate) struct Keys {
     early_bytes: usize,
     /// What this host gives its clients tickets with. All engine loops of a server have the same.
     issuer: Arc<TicketIssuer>,
+    /// A timer waits for its oldest key to be over.
+    erases: bool,
     /// What this host has got from servers.
     tickets: Tickets,
 }
@@ -302,10 +304,27 @@ impl Keys {
         }
         one.set_timer(id, timers);
         self.log_keys_of(id);
+        self.watch_ticket_keys(now, timers);
         match step {
             Step::Continue => Ok(Arrival::Nothing),
             Step::Protected(key) => self.admit(id, key),
         }
+    }
+
+    /// Sees to it that keys of tickets are erased in time, though no client comes any more.
+    fn watch_ticket_keys(&mut self, now: Instant, timers: &mut Timers) {
+        if !self.erases
+            && let Some(at) = self.issuer.erase_expired(now)
+        {
+            self.erases = true;
+            timers.set(at, Timer::TicketKeys);
+        }
+    }
+
+    /// A key of tickets is over.
+    pub(crate) fn on_ticket_keys_timer(&mut self, now: Instant, timers: &mut Timers) {
+        self.erases = false;
+        self.watch_ticket_keys(now, timers);
     }
 
     /// Takes a message of a peer that is not known yet. One that resumes is, by what it has sealed.
