@@ -78,7 +78,8 @@ impl Senders {
         let destination = match packet.content {
             Content::Reply => packet.source,
             Content::Error(Some((from, to))) if from == host => to,
-            _ => return false,
+            Content::Request(_) | Content::Error(_) | Content::Icmp => return false,
+            Content::TcpOrUdp | Content::Fragment | Content::Other => return false,
         };
         let sender = self.0.get(&host);
         let last = sender.and_then(|sender| sender.destinations.get(&destination));
