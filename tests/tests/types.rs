@@ -32,9 +32,9 @@ const FIELDS: &[(&str, usize)] = &[
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 100),
     ("daemon::Stack", 101),
-    ("engine::Association", 169),
+    ("engine::Association", 173),
     ("engine::Bbr", 79),
-    ("engine::Endpoint", 131),
+    ("engine::Endpoint", 136),
     ("engine::Path", 136),
     ("engine::Sender", 176),
     ("flow::FlowMux", 100),
