@@ -35,6 +35,21 @@ impl Endpoint {
             self.counters.bad_cookie += u64::from(!self.strays.leave());
             return;
         };
+        self.take_cookie(now, addr, packet, cookie, auth, ecn);
+    }
+
+    /// It is a cookie of ours. Not inlined: floods of forged ones do not pay for what follows.
+    #[inline(never)]
+    fn take_cookie(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        packet: Packet<'_>,
+        cookie: Cookie,
+        auth: Option<AuthAndRest<'_>>,
+        ecn: Ecn,
+    ) {
+        let header = packet.header();
         let known = self.association_of(addr, &cookie, header);
         let refuses = |id: &AssociationId| {
             self.registry.get(*id).is_some_and(|known| !known.takes_plain_cookie(&cookie))
