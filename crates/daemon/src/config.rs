@@ -135,7 +135,7 @@ pub struct Carrying {
     pub peer_cache: bool,
     /// At which relays this host is registered, so that others reach it there by its key.
     pub register: Option<Via>,
-    /// Whether datagrams that come in at doors go by a relay where no rule says what becomes of them.
+    /// Whether datagrams of a gateway's clients go by a relay where no rule names their destination.
     pub door_datagrams: bool,
 }
 

@@ -56,7 +56,7 @@ impl Rules {
         said(&self.table.decide(query))
     }
 
-    /// Whether a rule says what becomes of datagrams of a program.
+    /// Whether a rule names the destination of these datagrams, so that no default holds for them.
     pub(crate) fn decides_datagrams(&self, destination: SocketAddr) -> bool {
         let decision = self.table.decide(Query::remote(Protocol::Udp, destination));
         matches!(decision.decider, Decider::Rule(_))

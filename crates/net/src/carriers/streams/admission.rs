@@ -1,4 +1,4 @@
-//! Which connections are accepted, and what becomes of those to TLS ports, which may be for the server behind the port.
+//! Which connections are accepted, and which of those to TLS ports are passed on to the web server behind.
 
 use super::{Link, Streams};
 use crate::carriers::hello::Client;
