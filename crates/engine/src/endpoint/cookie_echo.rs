@@ -70,7 +70,8 @@ impl Endpoint {
                 );
             }
         };
-        if let Some(overdue) = self.staleness(now, &cookie, known) {
+        let association = known.and_then(|id| self.registry.get(id));
+        if let Some(overdue) = staleness(now, &cookie, association) {
             return self.answer_stale(now, addr, header, &cookie, overdue);
         }
         let id = match known {
@@ -135,23 +136,6 @@ impl Endpoint {
         source.or_else(origin).or_else(|| self.registry.index.by_tag(cookie.local_tag))
     }
 
-    /// How long ago the cookie expired, unless it is valid. With both tags of the existing
-    /// association it is valid at any age (section 5.2.4 step 3).
-    fn staleness(
-        &self,
-        now: Instant,
-        cookie: &Cookie,
-        known: Option<AssociationId>,
-    ) -> Option<Duration> {
-        let association = known.and_then(|id| self.registry.get(id));
-        let is_current = |association: &Association| {
-            association.handshake.local_tag == cookie.local_tag
-                && association.peer_tag() == Some(cookie.peer.tag)
-        };
-        let age = now.since(cookie.created);
-        (age > cookie.life && !association.is_some_and(is_current)).then(|| age - cookie.life)
-    }
-
     fn answer_stale(
         &mut self,
         now: Instant,
@@ -212,4 +196,15 @@ fn belongs(cookie: &Cookie, header: CommonHeader) -> bool {
     cookie.local_port == ports.local
         && cookie.peer_port == ports.peer
         && cookie.local_tag == header.tag
+}
+
+/// How long ago the cookie expired, unless it is valid. With both tags of the existing
+/// association it is valid at any age (section 5.2.4 step 3).
+fn staleness(now: Instant, cookie: &Cookie, known: Option<&Association>) -> Option<Duration> {
+    let is_current = |association: &Association| {
+        association.handshake.local_tag == cookie.local_tag
+            && association.peer_tag() == Some(cookie.peer.tag)
+    };
+    let age = now.since(cookie.created);
+    (age > cookie.life && !known.is_some_and(is_current)).then(|| age - cookie.life)
 }
