@@ -1,11 +1,10 @@
 //! The stack's door: a listening control socket in the file system.
 
-use crate::socket::{ControlSocket, check};
+use crate::socket::ControlSocket;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
 use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -24,12 +23,9 @@ impl ControlListener {
     pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
         Self::clear(path)?;
         let fd = new_socket()?;
-        let (address, length) = unix_address(path)?;
-        // SAFETY: the address is initialised and `length` bytes of it are meant.
-        check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
+        net::bind(&fd, &unix_address(path)?)?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-        // SAFETY: no memory is involved.
-        check(unsafe { libc::listen(fd.as_raw_fd(), 64) })?;
+        net::listen(&fd, 64)?;
         Ok(Self { fd, path: path.to_owned() })
     }
 
@@ -68,13 +64,7 @@ impl ControlListener {
     /// # Errors
     /// `WouldBlock` when non-blocking and nobody waits.
     pub fn accept(&self) -> io::Result<ControlSocket> {
-        let none = std::ptr::null_mut();
-        // SAFETY: null address and length: the kernel writes nothing.
-        let fd = check(unsafe {
-            libc::accept4(self.as_raw_fd(), none, none.cast(), libc::SOCK_CLOEXEC)
-        })?;
-        // SAFETY: the kernel has just made it.
-        ControlSocket::adopt(unsafe { OwnedFd::from_raw_fd(fd) })
+        ControlSocket::adopt(net::accept_with(self, SocketFlags::CLOEXEC)?)
     }
 
     /// Makes [`ControlListener::accept`] return `WouldBlock` instead of waiting.
@@ -82,10 +72,7 @@ impl ControlListener {
     /// # Errors
     /// Never for a valid descriptor.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        let mut flag = libc::c_int::from(on);
-        // SAFETY: FIONBIO reads one int, which outlives the call.
-        check(unsafe { libc::ioctl(self.as_raw_fd(), libc::FIONBIO, &raw mut flag) })?;
-        Ok(())
+        Ok(rustix::io::ioctl_fionbio(self, on)?)
     }
 
     /// Removes its file: nobody new finds it. Who has found it before is still accepted.
@@ -128,33 +115,18 @@ impl AsRawFd for ControlListener {
 /// Connects to the stack that listens at `path`.
 pub(crate) fn connect(path: &Path) -> io::Result<ControlSocket> {
     let fd = new_socket()?;
-    let (address, length) = unix_address(path)?;
-    // SAFETY: the address is initialised and `length` bytes of it are meant.
-    check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
+    net::connect(&fd, &unix_address(path)?)?;
     ControlSocket::adopt(fd)
 }
 
 fn new_socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: no memory is involved.
-    let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
-    // SAFETY: the kernel has just made it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+    Ok(net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
 }
 
-fn unix_address(path: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
-    // SAFETY: all zeroes is a valid sockaddr_un.
-    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let bytes = path.as_os_str().as_bytes();
-    // One byte stays zero: the terminator.
-    if bytes.len() >= address.sun_path.len() || bytes.contains(&0) {
+fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
+    SocketAddrUnix::new(path).map_err(|_| {
         let text = format!("control socket path too long or invalid: {}", path.display());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-        *to = from.cast_signed() as libc::c_char;
-    }
-    let length = mem::offset_of!(libc::sockaddr_un, sun_path) + bytes.len() + 1;
-    Ok((address, length as libc::socklen_t))
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })
 }

@@ -3,10 +3,12 @@
 //! What it is told goes to the socket that `$NOTIFY_SOCKET` names (sd_notify(3)); sockets that it has
 //! opened before the process began are in `$LISTEN_FDS` (sd_listen_fds(3)).
 
-use crate::socket::{check, option, send_packet};
+use crate::socket::{check, send_packet};
+use rustix::net::AddressFamily;
+use rustix::net::sockopt::socket_domain;
 use sd_notify::NotifyState;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -89,7 +91,7 @@ fn states(news: News<'_>) -> Vec<NotifyState<'_>> {
 pub fn store(fd: BorrowedFd<'_>) {
     let Some(line) = LINE.get() else { return };
     // One that keeps none closes it.
-    let _ = send_packet(line.as_raw_fd(), b"FDSTORE=1\n", Some(fd.as_raw_fd()));
+    let _ = send_packet(line.as_fd(), b"FDSTORE=1\n", Some(fd));
 }
 
 /// What the manager has passed to this process.
@@ -107,9 +109,7 @@ pub struct Passed {
 /// # Errors
 /// When the variables make no sense, or name descriptors that are not open.
 pub fn passed(anchored: bool) -> io::Result<Passed> {
-    let is_line = |fd: &OwnedFd| {
-        option::<libc::c_int>(fd.as_fd(), libc::SO_DOMAIN).is_ok_and(|it| it == libc::AF_UNIX)
-    };
+    let is_line = |fd: &OwnedFd| socket_domain(fd).is_ok_and(|it| it == AddressFamily::UNIX);
     let (predecessors, sockets) = descriptors(anchored)?.into_iter().partition(is_line);
     Ok(Passed { sockets, predecessors })
 }

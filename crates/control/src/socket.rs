@@ -3,12 +3,20 @@
 use crate::error::ControlError;
 use crate::listener;
 use crate::runtime;
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_type};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use rustix::{cmsg_space, net};
 use serde::{Serialize, de::DeserializeOwned};
 use std::cell::RefCell;
-use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::{self, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::slice;
 use std::time::Duration;
 
 /// Largest packet, in bytes. Long replies travel in parts.
@@ -55,14 +63,9 @@ impl ControlSocket {
     /// # Errors
     /// When the process or the system is out of file descriptors.
     pub fn pair() -> io::Result<(Self, Self)> {
-        let mut fds: [RawFd; 2] = [-1; 2];
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        // SAFETY: `fds` has room for the two descriptors the kernel writes.
-        check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-        // SAFETY: the kernel has just made both descriptors; nobody else owns them.
-        let own = fds.map(|fd| Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } });
-        let [left, right] = own;
-        Ok((left, right))
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (left, right) = net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
+        Ok((Self { fd: left }, Self { fd: right }))
     }
 
     /// Connects to the stack that listens at `path`.
@@ -79,8 +82,7 @@ impl ControlSocket {
     /// # Errors
     /// When the descriptor is not open or is not such a socket.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
-        let kind: libc::c_int = option(fd.as_fd(), libc::SO_TYPE)?;
-        if kind != libc::SOCK_SEQPACKET {
+        if socket_type(&fd)? != SocketType::SEQPACKET {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a control socket"));
         }
         Ok(Self { fd })
@@ -91,10 +93,7 @@ impl ControlSocket {
     /// # Errors
     /// Never for a valid descriptor.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        let mut flag = libc::c_int::from(on);
-        // SAFETY: FIONBIO reads one int, which outlives the call.
-        check(unsafe { libc::ioctl(self.as_raw_fd(), libc::FIONBIO, &raw mut flag) })?;
-        Ok(())
+        Ok(rustix::io::ioctl_fionbio(self, on)?)
     }
 
     /// Limits how long a blocking [`ControlSocket::receive`] waits; `None` for ever.
@@ -102,16 +101,8 @@ impl ControlSocket {
     /// # Errors
     /// Never for a valid descriptor.
     pub fn set_receive_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
-        let limit = limit.map_or(Duration::ZERO, |d| d.max(Duration::from_millis(1)));
-        let value =
-            libc::timeval { tv_sec: limit.as_secs() as _, tv_usec: limit.subsec_micros() as _ };
-        let length = mem::size_of_val(&value) as libc::socklen_t;
-        // SAFETY: the option reads one timeval, which outlives the call.
-        check(unsafe {
-            let value = (&raw const value).cast();
-            libc::setsockopt(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length)
-        })?;
-        Ok(())
+        let limit = limit.map(|limit| limit.max(Duration::from_millis(1)));
+        Ok(set_socket_timeout(self, Timeout::Recv, limit)?)
     }
 
     /// Who is at the other end.
@@ -119,7 +110,7 @@ impl ControlSocket {
     /// # Errors
     /// Never for a connected socket.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
-        let raw: libc::ucred = option(self.as_fd(), libc::SO_PEERCRED)?;
+        let raw = peer_of(self.as_fd())?;
         Ok(Credentials { pid: raw.pid.cast_unsigned(), uid: raw.uid, gid: raw.gid })
     }
 
@@ -181,7 +172,7 @@ impl ControlSocket {
         if bytes.is_empty() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        send_packet(self.as_raw_fd(), bytes, fd.map(|fd| fd.as_raw_fd()))
+        send_packet(self.as_fd(), bytes, fd)
     }
 
     /// Receives one packet of bytes; 0 bytes mean that the other side has closed.
@@ -189,7 +180,7 @@ impl ControlSocket {
     /// # Errors
     /// As the kernel says; `InvalidData` when the packet does not fit.
     pub fn receive_bytes(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-        receive_packet(self.as_raw_fd(), buffer)
+        receive_packet(self.as_fd(), buffer)
     }
 }
 
@@ -211,114 +202,51 @@ impl From<ControlSocket> for OwnedFd {
     }
 }
 
-/// Room for one descriptor's control message; a union only for its alignment.
-#[repr(C)]
-union FdSpace {
-    bytes: [u8; 64],
-    _align: libc::cmsghdr,
-}
-
-/// Bytes of a control message that carries one descriptor.
-const fn fd_space() -> usize {
-    // SAFETY: pure arithmetic.
-    unsafe { libc::CMSG_SPACE(mem::size_of::<RawFd>() as u32) as usize }
-}
-
-pub(crate) fn send_packet(socket: RawFd, text: &[u8], fd: Option<RawFd>) -> io::Result<()> {
-    let mut slice = libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.len() };
-    let mut space = FdSpace { bytes: [0; 64] };
-    // SAFETY: all zeroes is a valid msghdr.
-    let mut header: libc::msghdr = unsafe { mem::zeroed() };
-    header.msg_iov = &raw mut slice;
-    header.msg_iovlen = 1;
-    if let Some(fd) = fd {
-        header.msg_control = (&raw mut space).cast();
-        header.msg_controllen = fd_space() as _;
-        // SAFETY: the control buffer is aligned and holds `fd_space()` bytes, so the first header
-        // and its one descriptor lie inside it.
-        unsafe {
-            let first = libc::CMSG_FIRSTHDR(&raw const header);
-            (*first).cmsg_level = libc::SOL_SOCKET;
-            (*first).cmsg_type = libc::SCM_RIGHTS;
-            (*first).cmsg_len = libc::CMSG_LEN(mem::size_of::<RawFd>() as u32) as _;
-            libc::CMSG_DATA(first).cast::<RawFd>().write_unaligned(fd);
-        }
+pub(crate) fn send_packet(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fd: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if let Some(fd) = &fd {
+        let _has_room = control.push(SendAncillaryMessage::ScmRights(slice::from_ref(fd)));
     }
-    loop {
-        // SAFETY: the header points to live buffers of the stated lengths.
-        let sent = unsafe { libc::sendmsg(socket, &raw const header, SEND_FLAGS) };
-        match interrupted(sent)? {
-            Some(_) => return Ok(()),
-            None => continue,
-        }
-    }
+    let flags = SendFlags::from_bits_retain(SEND_FLAGS.cast_unsigned());
+    retry_on_intr(|| net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags))?;
+    Ok(())
 }
 
-fn receive_packet(socket: RawFd, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut slice = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let mut space = FdSpace { bytes: [0; 64] };
-    // SAFETY: all zeroes is a valid msghdr.
-    let mut header: libc::msghdr = unsafe { mem::zeroed() };
-    header.msg_iov = &raw mut slice;
-    header.msg_iovlen = 1;
-    header.msg_control = (&raw mut space).cast();
-    header.msg_controllen = fd_space() as _;
-    let length = loop {
-        // SAFETY: the header points to live buffers of the stated lengths.
-        let got = unsafe { libc::recvmsg(socket, &raw mut header, libc::MSG_CMSG_CLOEXEC) };
-        if let Some(length) = interrupted(got)? {
-            break length;
-        }
-    };
-    let fd = received_fd(&header);
-    if header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
+/// The space is for one descriptor; should padding ever let the kernel deliver two, the second is closed.
+fn receive_packet(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let got = retry_on_intr(|| {
+        let parts = &mut [IoSliceMut::new(buffer)];
+        net::recvmsg(socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let fd = control.drain().find_map(|message| {
+        if let RecvAncillaryMessage::ScmRights(mut fds) = message { fds.next() } else { None }
+    });
+    if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "control packet too long"));
     }
-    Ok((length, fd))
+    Ok((got.bytes, fd))
 }
 
-/// The descriptor in a received header. The space is sized for one; should alignment padding ever
-/// let the kernel deliver two, the second is closed, not leaked.
-fn received_fd(header: &libc::msghdr) -> Option<OwnedFd> {
-    let mut fds = Vec::new();
-    // SAFETY: the kernel has filled the control buffer the header points to and set its length;
-    // the CMSG macros stay inside it. Each descriptor is new and ours.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(header);
-        while !at.is_null() {
-            if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = (*at).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
-                let data = libc::CMSG_DATA(at).cast::<RawFd>();
-                for i in 0..bytes / mem::size_of::<RawFd>() {
-                    fds.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
-                }
-            }
-            at = libc::CMSG_NXTHDR(header, at);
-        }
-    }
-    fds.into_iter().next()
-}
-
-fn interrupted(result: isize) -> io::Result<Option<usize>> {
-    match usize::try_from(result) {
-        Ok(length) => Ok(Some(length)),
-        Err(_) => match io::Error::last_os_error() {
-            e if e.kind() == io::ErrorKind::Interrupted => Ok(None),
-            e => Err(e),
-        },
-    }
-}
-
-pub(crate) fn option<T: Copy>(fd: BorrowedFd<'_>, name: libc::c_int) -> io::Result<T> {
-    let mut value = mem::MaybeUninit::<T>::zeroed();
-    let mut length = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `value`; both types used here (int and
-    // ucred) are valid for every bit pattern, so a short answer is still initialised.
-    unsafe {
-        let at = value.as_mut_ptr().cast();
-        check(libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, name, at, &raw mut length))?;
-        Ok(value.assume_init())
-    }
+/// Not by rustix: whose process id has no 0, which the kernel gives for a process outside our namespace.
+fn peer_of(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = mem::size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `peer`, whose fields may have any value.
+    check(unsafe {
+        let (number, at) = (socket.as_raw_fd(), (&raw mut peer).cast());
+        libc::getsockopt(number, libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut length)
+    })?;
+    Ok(peer)
 }
 
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {

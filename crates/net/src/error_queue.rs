@@ -3,9 +3,8 @@
 //! Read here and not through quinn-udp because the destination of the packet that caused the error
 //! is wanted, which names the path; quinn-udp tells who complained.
 
-use crate::sockaddr;
+use crate::ancillary;
 use std::io;
-use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
@@ -63,71 +62,35 @@ pub(crate) enum ErrorKind {
 
 /// Takes the oldest message off the error queue of a socket; `None` if it is empty.
 pub(crate) fn receive(socket: RawFd) -> io::Result<Option<ErrorReport>> {
-    let mut name = Aligned([0; size_of::<libc::sockaddr_storage>()]);
-    let mut control = Aligned([0; 256]);
     let mut quote = Quote::default();
-    let mut part =
-        libc::iovec { iov_base: quote.bytes.as_mut_ptr().cast(), iov_len: quote.bytes.len() };
-    // SAFETY: msghdr is plain data, for which all zeroes is a legal value.
-    let mut header: libc::msghdr = unsafe { zeroed() };
-    header.msg_name = name.0.as_mut_ptr().cast();
-    header.msg_namelen = name.0.len() as libc::socklen_t;
-    header.msg_iov = &mut part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.0.as_mut_ptr().cast();
-    header.msg_controllen = control.0.len() as _;
-    let Some(length) = receive_message(socket, &mut header)? else { return Ok(None) };
-    quote.length = length.min(quote.bytes.len());
-    let filled = (header.msg_namelen as usize).min(name.0.len());
-    let error = extended_error(&header);
-    let kind = error.as_ref().map_or(ErrorKind::Other, classify);
-    let mtu = error.map_or(0, |error| u16::try_from(error.ee_info).unwrap_or(u16::MAX));
-    let destination = sockaddr::parse(&name.0[..filled]);
-    Ok(Some(ErrorReport { kind, destination, quote, mtu }))
+    let got = loop {
+        match ancillary::receive(socket, &mut quote.bytes, libc::MSG_ERRQUEUE, extended_error) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            other => break other?,
+        }
+    };
+    quote.length = got.length.min(quote.bytes.len());
+    let kind = got.found.as_ref().map_or(ErrorKind::Other, classify);
+    let mtu = got.found.map_or(0, |error| u16::try_from(error.ee_info).unwrap_or(u16::MAX));
+    Ok(Some(ErrorReport { kind, destination: got.name, quote, mtu }))
 }
 
-/// The length of the quote that was received; `None` if the error queue is empty.
-fn receive_message(socket: RawFd, header: &mut libc::msghdr) -> io::Result<Option<usize>> {
-    loop {
-        // SAFETY: the caller's header describes live buffers with their true lengths.
-        let result =
-            unsafe { libc::recvmsg(socket, header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
-        if let Ok(length) = usize::try_from(result) {
-            return Ok(Some(length));
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EAGAIN) => return Ok(None),
-            _ => return Err(error),
-        }
-    }
-}
-
-/// The `sock_extended_err` among the control messages.
-fn extended_error(header: &libc::msghdr) -> Option<libc::sock_extended_err> {
-    // SAFETY: recvmsg left a valid chain of control messages in the header, which the CMSG macros
-    // walk within msg_controllen. The error is read only from a message long enough to hold it.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(header);
-        while let Some(found) = message.as_ref() {
-            let wanted = libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as _) as _;
-            if is_extended_error(found) && found.cmsg_len >= wanted {
-                return Some(
-                    libc::CMSG_DATA(found).cast::<libc::sock_extended_err>().read_unaligned(),
-                );
-            }
-            message = libc::CMSG_NXTHDR(header, found);
-        }
-    }
-    None
-}
-
-fn is_extended_error(message: &libc::cmsghdr) -> bool {
-    matches!(
-        (message.cmsg_level, message.cmsg_type),
-        (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
-    )
+/// The error that a control message tells of, if it is one of those.
+fn extended_error(kind: ancillary::Kind, data: &[u8]) -> Option<libc::sock_extended_err> {
+    const KINDS: [ancillary::Kind; 2] =
+        [(libc::IPPROTO_IP, libc::IP_RECVERR), (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)];
+    let (words, _) = data.as_chunks::<4>();
+    let [errno, [origin, kind_of, code, pad], info, rest, ..] = *words else { return None };
+    KINDS.contains(&kind).then(|| libc::sock_extended_err {
+        ee_errno: u32::from_ne_bytes(errno),
+        ee_origin: origin,
+        ee_type: kind_of,
+        ee_code: code,
+        ee_pad: pad,
+        ee_info: u32::from_ne_bytes(info),
+        ee_data: u32::from_ne_bytes(rest),
+    })
 }
 
 /// For an association that is being set up all unreachable messages say the same (RFC 6951 section
@@ -148,10 +111,6 @@ fn classify(error: &libc::sock_extended_err) -> ErrorKind {
         _ => ErrorKind::Other,
     }
 }
-
-/// Memory aligned as the kernel's structures want it.
-#[repr(align(8))]
-struct Aligned<const N: usize>([u8; N]);
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,7 @@
 //! Readiness is edge-triggered and the work of each call is bounded; what a call leaves over makes
 //! [`Driver::timeout`] come due at once.
 
+mod ancillary;
 mod apart;
 mod arrivals;
 mod bind;
@@ -71,7 +72,6 @@ mod sockaddr;
 mod socket;
 mod socket_option;
 mod steering;
-mod traffic_class;
 mod transparent;
 mod tun;
 mod udp_holder;

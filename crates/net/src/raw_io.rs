@@ -3,7 +3,7 @@
 
 use crate::error_queue::{self, ErrorReport};
 use crate::path_io::{IPV6_LEAST_MTU, PathIo, allow_fragments, hear_reports};
-use crate::{socket_option, traffic_class};
+use crate::{ancillary, socket_option};
 use manypath_engine::Ecn;
 use quinn_udp::{EcnCodepoint, RecvMeta};
 use std::io::{self, IoSliceMut};
@@ -45,9 +45,11 @@ impl RawIo {
     /// the header that holds the ECN bits.
     fn receive_one(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, u8)> {
         if self.is_ipv6 {
-            let (len, mut from, class) = traffic_class::receive(self.socket.as_raw_fd(), buffer)?;
+            // A raw socket gives out no IPv6 header, so its Traffic Class is asked for (RFC 3542 section 6.5).
+            let got = ancillary::receive(self.socket.as_raw_fd(), buffer, 0, traffic_class)?;
+            let mut from = got.name.ok_or(io::ErrorKind::InvalidData)?;
             from.set_port(0);
-            return Ok((len, from, class));
+            return Ok((got.length, from, got.found.unwrap_or(0)));
         }
         let (len, mut from) = self.socket.recv_from(buffer)?;
         from.set_port(0);
@@ -71,6 +73,13 @@ impl RawIo {
         self.ecn = ecn;
         Ok(())
     }
+}
+
+fn traffic_class(kind: ancillary::Kind, data: &[u8]) -> Option<u8> {
+    let is_class = kind == (libc::IPPROTO_IPV6, libc::IPV6_TCLASS);
+    let class =
+        data.first_chunk().filter(|_| is_class).map(|data| libc::c_int::from_ne_bytes(*data))?;
+    u8::try_from(class & 0xFF).ok()
 }
 
 impl PathIo for RawIo {

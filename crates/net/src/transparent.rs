@@ -5,12 +5,12 @@
 //! 1024 need a privilege that the process has given up by then. The raw socket can only send (protocol 255), and only at
 //! its interface.
 
-use crate::{ip_packet as packet, sockaddr, socket_option};
+use crate::{ancillary, ip_packet as packet, sockaddr, socket_option};
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::size_of;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -132,47 +132,17 @@ impl TransparentUdp {
     }
 }
 
-#[repr(align(8))]
-struct Control([u8; 128]);
-
 fn receive(socket: RawFd, room: &mut [u8]) -> io::Result<Intercepted> {
-    let mut name = [0; size_of::<libc::sockaddr_storage>()];
-    let mut control = Control([0; 128]);
-    let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-    // SAFETY: msghdr is plain data, for which all zeroes is a legal value.
-    let mut header: libc::msghdr = unsafe { zeroed() };
-    header.msg_name = name.as_mut_ptr().cast();
-    header.msg_namelen = name.len() as libc::socklen_t;
-    header.msg_iov = &mut part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.0.as_mut_ptr().cast();
-    header.msg_controllen = control.0.len() as _;
-    // SAFETY: the header describes live buffers with their true lengths.
-    let result = unsafe { libc::recvmsg(socket, &mut header, libc::MSG_DONTWAIT) };
-    let length = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
-    let filled = (header.msg_namelen as usize).min(name.len());
-    let source = sockaddr::parse(&name[..filled]).ok_or(io::ErrorKind::InvalidData)?;
-    let destination = original_destination(&header).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Intercepted { length, source, destination })
+    let got = ancillary::receive(socket, room, 0, original_destination)?;
+    let (source, destination) = got.name.zip(got.found).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Intercepted { length: got.length, source, destination })
 }
 
-fn original_destination(header: &libc::msghdr) -> Option<SocketAddr> {
-    // SAFETY: recvmsg left a valid chain of control messages in the header, which the CMSG macros walk
-    // within msg_controllen. The address is read only as far as its message is long.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(header);
-        while let Some(found) = message.as_ref() {
-            let size = match (found.cmsg_level, found.cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_ORIGDSTADDR) => size_of::<libc::sockaddr_in>(),
-                (libc::IPPROTO_IPV6, libc::IPV6_ORIGDSTADDR) => size_of::<libc::sockaddr_in6>(),
-                _ => 0,
-            };
-            if size > 0 && found.cmsg_len >= libc::CMSG_LEN(size as _) as _ {
-                let data = libc::CMSG_DATA(found).cast::<u8>();
-                return sockaddr::parse(std::slice::from_raw_parts(data, size));
-            }
-            message = libc::CMSG_NXTHDR(header, found);
-        }
-    }
-    None
+fn original_destination(kind: ancillary::Kind, data: &[u8]) -> Option<SocketAddr> {
+    let size = match kind {
+        (libc::IPPROTO_IP, libc::IP_ORIGDSTADDR) => size_of::<libc::sockaddr_in>(),
+        (libc::IPPROTO_IPV6, libc::IPV6_ORIGDSTADDR) => size_of::<libc::sockaddr_in6>(),
+        _ => return None,
+    };
+    sockaddr::parse(data.get(..size)?)
 }
