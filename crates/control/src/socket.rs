@@ -40,7 +40,7 @@ pub const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_EOR;
 /// What came in.
 #[derive(Debug)]
 pub enum Incoming<T> {
-    /// A message and the file descriptor that came with it.
+    /// A message and the file descriptor that came with it: none also where this process had no room for it.
     Message(T, Option<OwnedFd>),
     /// The other side has closed its end.
     Closed,
@@ -147,7 +147,7 @@ impl ControlSocket {
     /// dropped then.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<Incoming<T>, ControlError> {
         PACKET.with_borrow_mut(|buffer| {
-            let (length, fd) = match self.receive_bytes(buffer) {
+            let (length, fd) = match receive_packet(self.as_fd(), buffer) {
                 Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => {
                     return Ok(Incoming::Closed);
                 }
@@ -159,7 +159,7 @@ impl ControlSocket {
             let text = buffer.get(..length).unwrap_or_default();
             let message =
                 serde_json::from_slice(text).map_err(|e| ControlError::Malformed(e.to_string()))?;
-            Ok(Incoming::Message(message, fd))
+            Ok(Incoming::Message(message, fd.unwrap_or(None)))
         })
     }
 
@@ -178,9 +178,11 @@ impl ControlSocket {
     /// Receives one packet of bytes; 0 bytes mean that the other side has closed.
     ///
     /// # Errors
-    /// As the kernel says; `InvalidData` when the packet does not fit.
+    /// As the kernel says; `InvalidData` when the packet does not fit; `EMFILE` when this process has no room for the
+    /// packet's descriptor.
     pub fn receive_bytes(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-        receive_packet(self.as_fd(), buffer)
+        let (length, fd) = receive_packet(self.as_fd(), buffer)?;
+        Ok((length, fd?))
     }
 }
 
@@ -217,11 +219,11 @@ pub(crate) fn send_packet(
     Ok(())
 }
 
-/// The space is for one descriptor; should padding ever let the kernel deliver two, the second is closed.
-fn receive_packet(
-    socket: BorrowedFd<'_>,
-    buffer: &mut [u8],
-) -> io::Result<(usize, Option<OwnedFd>)> {
+/// A descriptor that came with a packet, or `EMFILE` if it was lost because this process has no room for it.
+type Descriptor = io::Result<Option<OwnedFd>>;
+
+/// The space is for one descriptor; should padding let the kernel deliver more, the others are closed.
+fn receive_packet(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Descriptor)> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let got = retry_on_intr(|| {
@@ -231,10 +233,13 @@ fn receive_packet(
     let fd = control.drain().find_map(|message| {
         if let RecvAncillaryMessage::ScmRights(mut fds) = message { fds.next() } else { None }
     });
-    if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+    let is_cut = |flag| got.flags.contains(flag);
+    // Without room for a single descriptor the kernel gives none.
+    if is_cut(ReturnFlags::TRUNC) || is_cut(ReturnFlags::CTRUNC) && fd.is_some() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "control packet too long"));
     }
-    Ok((got.bytes, fd))
+    let lost = is_cut(ReturnFlags::CTRUNC).then(|| io::Error::from_raw_os_error(libc::EMFILE));
+    Ok((got.bytes, lost.map_or(Ok(fd), Err)))
 }
 
 /// Not by rustix: whose process id has no 0, which the kernel gives for a process outside our namespace.

@@ -415,7 +415,7 @@ impl Stack {
             }
             Request::Attach { id: open } => match fd {
                 Some(fd) => self.on_attach(client(open), fd),
-                None => base.core.count("attaches_without_socket"),
+                None => self.attempts.on_attach_without_socket(base, client(open)),
             },
             Request::OpenDatagrams { id: open, destination, source } => {
                 let attempts = &self.attempts;

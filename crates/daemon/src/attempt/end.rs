@@ -104,6 +104,18 @@ impl Attempts {
         }
     }
 
+    /// The socket that a launcher has handed over was lost, because this process has no descriptor for it. That was its
+    /// last copy, so the kernel has reset the program's connection.
+    pub(crate) fn on_attach_without_socket(&mut self, base: &mut Base, client: Client) {
+        base.core.count("attaches_without_socket");
+        let Some(id) = base.core.control.attempt(client).filter(|id| self.all.contains_key(id))
+        else {
+            return;
+        };
+        self.cancel(base, id);
+        base.core.reply(client.control, Reply::Closed { id: client.id });
+    }
+
     /// The destination cannot be reached: this is final.
     pub(super) fn fail(&mut self, base: &mut Base, id: AttemptId, errno: i32) {
         let Some(attempt) = self.all.get(&id) else { return };

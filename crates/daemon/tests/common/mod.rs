@@ -305,8 +305,13 @@ impl Launcher {
     /// Hands over one end of a fresh connection.
     pub(crate) fn attach(&self, id: u64) -> TcpStream {
         let (near, far) = tcp_pair();
-        self.socket.send(&Request::Attach { id }, Some(far.as_fd())).unwrap();
+        self.hand_over(id, &far);
         near
+    }
+
+    /// Hands over the stack's end of a connection.
+    pub(crate) fn hand_over(&self, id: u64, far: &TcpStream) {
+        self.socket.send(&Request::Attach { id }, Some(far.as_fd())).unwrap();
     }
 
     /// What the stack does with a connection that it does not carry, and how soon it says so.
