@@ -155,9 +155,16 @@ impl Association {
         self.flows.is_empty() && self.datagrams.is_empty()
     }
 
-    /// Whether programs would lose connections with it, or what they have written before they closed them.
+    /// Whether programs would lose connections with it, or what they have written before they closed them. A connect
+    /// that the peer has accepted is such a connection, also while its launcher takes its time.
     pub(crate) fn carries_connections(&self) -> bool {
-        self.flows.values().any(|flow| matches!(flow, FlowUse::Relay(_) | FlowUse::Closing))
+        let is_answered =
+            |flow| self.mux.status(flow).is_some_and(|it| it.state != FlowState::Opening);
+        self.flows.iter().any(|(flow, used)| match used {
+            FlowUse::Relay(_) | FlowUse::Closing => true,
+            FlowUse::Attempt(_) => is_answered(*flow),
+            FlowUse::Caller(_) | FlowUse::Dial(_) => false,
+        })
     }
 
     /// It has ended in good order: takes out the flows whose bytes have all come, in both directions, of which programs

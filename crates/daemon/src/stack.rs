@@ -299,12 +299,13 @@ impl Stack {
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
         self.attempts.follow_answers(&mut self.base);
-        // An answer that has come is no answer to what a timer asks for.
+        // An answer that has come is no answer to what a timer asks for. If this process was suspended, it is late itself,
+        // and not those who have answered.
         self.serve_doors();
+        self.serve_control();
         while let Some(timer) = self.base.core.timers.pop(self.base.core.now) {
             self.on_timer(timer);
         }
-        self.serve_control();
         self.settle();
     }
 

@@ -22,8 +22,6 @@ pub(crate) enum Timer {
     Answer(AssociationId),
     /// The peer of a connect has had its time to answer.
     Fallback(AttemptId),
-    /// The launcher has had its time to hand over the program's connection.
-    Attach(AttemptId),
     /// The keys of an association are late, or old.
     Keys(AssociationId),
     /// A key that seals tickets is over.
@@ -126,7 +124,6 @@ impl Stack {
             Timer::InitCopy(id) => base.core.on_init_copy_timer(id),
             Timer::Answer(_) => self.attempts.follow_answers(base),
             Timer::Fallback(id) => self.attempts.on_fallback_timer(base, id),
-            Timer::Attach(id) => self.attempts.on_attach_timer(base, id),
             Timer::Keys(id) => protection::on_keys_timer(base, id),
             Timer::TicketKeys => {
                 base.keys.on_ticket_keys_timer(base.core.now, &mut base.core.timers);

@@ -11,13 +11,10 @@ use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport, Way};
-use manypath_engine::{AssociationId, Duration};
+use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Refusal};
 use std::net::{IpAddr, SocketAddr};
 use tracing::debug;
-
-/// How long the launcher may take to hand over a connection that it was told to complete.
-const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Stack {
     /// The peer has accepted the flow.
@@ -52,6 +49,9 @@ impl Stack {
 }
 
 impl Attempts {
+    /// The launcher is told to complete the connection, and hands over the program's socket. It may take its time: it or
+    /// this process may be suspended meanwhile, and to the program and its peer the connection exists. The end of the
+    /// launcher's line ends it.
     pub(super) fn promise(
         &self,
         base: &mut Base,
@@ -61,7 +61,6 @@ impl Attempts {
         local: SocketAddr,
         peer: SocketAddr,
     ) {
-        base.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
         let waits = self.all.get(&attempt).is_some_and(|attempt| attempt.open.waiting);
         if waits && base.core.control.is_redirector(client.control) {
             let way = self.way_promised(base, attempt);

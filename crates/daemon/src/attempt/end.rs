@@ -97,13 +97,6 @@ impl Attempts {
         self.forget(base, id);
     }
 
-    pub(crate) fn on_attach_timer(&mut self, base: &mut Base, id: AttemptId) {
-        if self.all.contains_key(&id) {
-            base.core.count("attaches_missed");
-            self.cancel(base, id);
-        }
-    }
-
     /// The socket that a launcher has handed over was lost, because this process has no descriptor for it. That was its
     /// last copy, so the kernel has reset the program's connection.
     pub(crate) fn on_attach_without_socket(&mut self, base: &mut Base, client: Client) {

@@ -117,14 +117,18 @@ pub(crate) struct VirtualHost {
 }
 
 impl VirtualHost {
-    pub(crate) fn new(mut config: StackConfig) -> Self {
+    pub(crate) fn new(config: StackConfig) -> Self {
+        Self::with_role(config, Role::Launcher)
+    }
+
+    pub(crate) fn with_role(mut config: StackConfig, role: Role) -> Self {
         let (launcher, control) = ControlSocket::pair().unwrap();
         launcher.set_nonblocking(true).unwrap();
         config.process.control = Some(control.into());
         config.seed.get_or_insert([1; 32]);
         let stack = Stack::new(config).unwrap();
         let mut host = Self { stack, launcher };
-        host.send(&Request::Hello { version: VERSION, role: Role::Launcher });
+        host.send(&Request::Hello { version: VERSION, role });
         assert!(matches!(host.replies(0)[..], [Reply::Welcome { .. }]));
         host
     }
@@ -151,11 +155,16 @@ impl VirtualHost {
         near
     }
 
+    /// The same, but the connection's end is lost on the way.
+    pub(crate) fn attach_nothing(&self, id: u64) {
+        self.send(&Request::Attach { id });
+    }
+
     pub(crate) fn status(&self) -> StackStatus {
         self.stack.status()
     }
 
-    fn send(&self, request: &Request) {
+    pub(crate) fn send(&self, request: &Request) {
         self.launcher.send(request, None).unwrap();
     }
 }

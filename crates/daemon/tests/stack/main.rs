@@ -33,3 +33,4 @@ mod restarts;
 mod resumption;
 mod rules;
 mod settings;
+mod suspended;
