@@ -50,7 +50,7 @@ test-full: test build ## Run the slower checks, too
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test it -- --ignored throughput::
 	$(CARGO) test --release --locked -p manypath-net --test it -- --ignored --test-threads 1 usrsctp::
-	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 failover:: uplinks::
+	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 failover:: suspended:: uplinks::
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --nocapture --exact soak::soak soak::chaos::a_short_chaos_loses_nothing
 	scripts/previous language
 	scripts/previous release

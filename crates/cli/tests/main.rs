@@ -49,6 +49,7 @@ mod soak;
 mod ssh;
 mod ssh_peers;
 mod step_aside;
+mod suspended;
 mod translated;
 mod unprivileged;
 mod uplinks;
