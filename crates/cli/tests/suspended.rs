@@ -1,6 +1,6 @@
 //! Processes of manypath that are suspended (SIGSTOP) for longer than they wait for each other, while connections of every
-//! age between nothing and a second are there. The kernel carries TCP: a program that uses it would notice nothing.
-#![allow(clippy::panic, reason = "a test that meets the unexpected has failed")]
+//! age are there: some carried, some being made, some not begun. The kernel carries TCP: a program that uses it would
+//! notice nothing.
 
 use crate::common::cgroup::Group;
 use crate::common::{Site, wait_for};
@@ -14,15 +14,25 @@ const SOAK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/soak.py"
 /// One begins after the other, a step later.
 const PROGRAMS: usize = 24;
 const STEP: Duration = Duration::from_millis(40);
+/// So many of them are carried when the others are suspended: a busy machine takes its time to start a program.
+const CARRIED: u64 = PROGRAMS as u64 / 4;
 /// Longer than any process of manypath waits for another one.
 const SUSPENSION: Duration = Duration::from_secs(12);
 /// A connect takes some round trips of 100 ms, so that many are under way at a time.
 const PATHS: [&str; 2] = ["100mbit,50ms,queue=1000", "100mbit,50ms,queue=1000"];
 
-fn site() -> Site {
+/// Hosts on which a busy processor does not look like a silent peer.
+fn hosts() -> Site {
     let mut site = Site::with_paths(&PATHS);
+    let settings = "step_aside = never\ntcp_race = off\nfallback_timeout_ms = 2000\n";
+    std::fs::write(site.dir.join("sysctl.conf"), settings).expect("settings");
     site.web();
     site.random_file("file", 400_000);
+    site
+}
+
+fn site() -> Site {
+    let mut site = hosts();
     site.service("python3", &[SOAK, "digest", "7000"], "tcp", 7000);
     site.serve("7000,8080");
     site
@@ -49,13 +59,23 @@ fn begin(site: &Site, port: u16, command: impl Fn(&[&str]) -> Command) -> Vec<Ch
         sleep(STEP);
         child
     };
-    (0..PROGRAMS).map(one).collect()
+    let programs = (0..PROGRAMS).map(one).collect();
+    wait_for_some(site);
+    programs
 }
 
 fn send(signal: &str, processes: &[u32]) {
     // Some of them may have ended.
     let processes = processes.iter().map(u32::to_string);
     let _ = Command::new("kill").arg(signal).args(processes).stderr(Stdio::null()).status();
+}
+
+/// Waits until some programs are carried.
+fn wait_for_some(site: &Site) {
+    wait_for("some connections", || {
+        let status = site.door_status(Host::Right);
+        status["counters"]["stack_relays_started"].as_u64() >= Some(CARRIED)
+    });
 }
 
 /// Suspends the processes, and looks whether everything arrives at and from each program.
@@ -81,8 +101,6 @@ fn check(site: &Site, programs: Vec<Child>, suspended: &[u32]) {
         }
     }
     assert!(lost.is_empty(), "{lost:#?}");
-    let carried = &site.door_status(Host::Right)["counters"]["stack_relays_started"];
-    assert!(carried.as_u64() > Some(0), "{carried}");
 }
 
 /// Programs under a `manypath run` each, with a stack each.
@@ -150,9 +168,7 @@ fn a_suspended_server_loses_no_connection() {
 #[ignore = "takes a minute: make test-full"]
 fn a_server_under_run_loses_no_connection_whichever_process_is_suspended() {
     for door in [false, true] {
-        let mut site = Site::with_paths(&PATHS);
-        site.web();
-        site.random_file("file", 400_000);
+        let mut site = hosts();
         site.service_through("python3", &[SOAK, "digest", "7100"], "tcp", 7100);
         wait_for("the door", || !site.door_status(Host::Right)["pid"].is_null());
         let stack = site.door_status(Host::Right)["pid"].as_u64().expect("a process");
