@@ -98,6 +98,9 @@ pub struct IdentityStatus {
     /// encrypted.
     #[serde(default)]
     pub unkept: Option<String>,
+    /// Tickets of servers that it has, each for one further association.
+    #[serde(default)]
+    pub tickets: usize,
 }
 
 /// What a stack may do to its host, should a peer take it over.

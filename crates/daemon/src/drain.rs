@@ -226,6 +226,7 @@ impl Stack {
         self.print_last_status_line();
         self.attempts.peers.finish_saving(&mut self.base.core);
         self.base.core.quotas.finish();
+        self.base.keys.keep_tickets(self.base.core.now);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Who an end is: an Ed25519 key pair (RFC 8032).
 
 use base64ct::{Base64, Encoding};
+use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::crypto::ring::sign::any_eddsa_type;
@@ -21,6 +22,7 @@ pub const SSH_PREFIX: [u8; 19] = *b"\0\0\0\x0bssh-ed25519\0\0\0\x20";
 const KEY_LEN: usize = 32;
 /// Domain separation of keys that are derived from secrets.
 const SECRET_LABEL: &[u8] = b"manypath pre-shared secret 1";
+const TICKETS_LABEL: &[u8] = b"manypath ticket file 1";
 
 /// The public half of a key pair: what peers are known by. It prints as base64, like the keys of `wg(8)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +103,8 @@ impl std::error::Error for BadKey {}
 pub struct Identity {
     pub(crate) key: Arc<CertifiedKey>,
     public: PublicKey,
+    /// What its tickets are sealed with in a file.
+    tickets: Arc<Zeroizing<[u8; KEY_LEN]>>,
 }
 
 impl Identity {
@@ -125,7 +129,9 @@ impl Identity {
         let spki = signing.public_key().ok_or(BadKey)?;
         let public = PublicKey::from_spki(&spki).ok_or(BadKey)?;
         let raw = CertificateDer::from(spki.to_vec());
-        Ok(Self { key: Arc::new(CertifiedKey::new(vec![raw], signing)), public })
+        let key = Arc::new(CertifiedKey::new(vec![raw], signing));
+        let tickets = Arc::new(derive(private, (TICKETS_LABEL, b"key"))?);
+        Ok(Self { key, public, tickets })
     }
 
     /// The key pair of all who have a secret: HKDF with SHA-256 (RFC 5869) makes the private key.
@@ -136,17 +142,28 @@ impl Identity {
         if secret.len() < KEY_LEN {
             return Err(BadKey);
         }
-        let secret = Salt::new(HKDF_SHA256, SECRET_LABEL).extract(secret);
-        let mut private = Zeroizing::new([0; KEY_LEN]);
-        let expanded = secret.expand(&[b"identity"], HKDF_SHA256);
-        expanded.and_then(|key| key.fill(private.as_mut())).map_err(|_| BadKey)?;
-        Self::from_private(&private)
+        Self::from_private(&*derive(secret, (SECRET_LABEL, b"identity"))?)
+    }
+
+    /// What seals tickets that are kept in a file, so that who has the file alone can do nothing with it.
+    pub(crate) fn ticket_cipher(&self) -> Option<LessSafeKey> {
+        UnboundKey::new(&AES_256_GCM, self.tickets.as_slice()).ok().map(LessSafeKey::new)
     }
 
     /// What peers know it by.
     pub const fn public_key(&self) -> PublicKey {
         self.public
     }
+}
+
+/// HKDF with SHA-256 (RFC 5869).
+fn derive(secret: &[u8], (salt, info): (&[u8], &[u8])) -> Result<Zeroizing<[u8; KEY_LEN]>, BadKey> {
+    let secret = Salt::new(HKDF_SHA256, salt).extract(secret);
+    let mut derived = Zeroizing::new([0; KEY_LEN]);
+    let info = [info];
+    let expanded = secret.expand(&info, HKDF_SHA256);
+    expanded.and_then(|key| key.fill(derived.as_mut())).map_err(|_| BadKey)?;
+    Ok(derived)
 }
 
 impl fmt::Debug for Identity {

@@ -29,7 +29,7 @@ pub use failure::Failure;
 pub use identity::{BadKey, BadPublicKey, Identity, PublicKey, SSH_PREFIX};
 pub use key_log::KeyLogFile;
 pub use management::{KeyManagement, Step};
-pub use tickets::{Ticket, TicketIssuer};
+pub use tickets::{Moment, Ticket, TicketIssuer, UnusableTicket};
 
 /// Our DTLS Key Management Identifier, from the range for "First Come, First Served"; not registered.
 pub const METHOD: u8 = 240;

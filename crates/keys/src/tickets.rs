@@ -1,6 +1,10 @@
 //! Tickets: what lets an association with a known peer be protected from its COOKIE ECHO on. The server keeps nothing of
 //! them but the key that seals them.
 
+mod kept;
+
+pub use kept::{Moment, UnusableTicket};
+
 use crate::PublicKey;
 use crate::exporter::Exporter;
 use crate::handshake::{RESUMED, material};
@@ -15,6 +19,10 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
+/// Most bytes of a ticket, so that an INIT has room for it.
+pub(crate) const MAX_TICKET: usize = 255;
+/// No client keeps a ticket longer, whatever its server says (RFC 8446 section 4.6.1).
+pub(crate) const MAX_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long a ticket is good.
 const TICKET_LIFE: Duration = Duration::from_secs(24 * 3600);
 /// How long a key seals tickets. It is erased when the last one is over.
@@ -27,9 +35,29 @@ const FIXED_LEN: usize = 2 + 8 + 32;
 /// What a ticket says to the server.
 pub(crate) struct Content {
     pub(crate) suite: CipherSuite,
+    /// When it is of no use any more.
+    ends: Instant,
     /// Whose ticket it is.
     pub(crate) client: PublicKey,
     pub(crate) secret: Zeroizing<Vec<u8>>,
+}
+
+impl Content {
+    fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let (suite, ends) = (self.suite.id().to_be_bytes(), self.ends.as_nanos().to_be_bytes());
+        let fixed = [&suite[..], &ends, self.client.as_bytes()].concat();
+        Zeroizing::new([&fixed[..], &self.secret].concat())
+    }
+
+    fn parse(content: &[u8]) -> Option<Self> {
+        let (fixed, secret) = content.split_first_chunk::<FIXED_LEN>()?;
+        let [s0, s1, rest @ ..] = fixed;
+        let (ends, client) = rest.split_first_chunk::<8>()?;
+        let suite = CipherSuite::from_id(u16::from_be_bytes([*s0, *s1]))?;
+        let client = PublicKey::from(<[u8; 32]>::try_from(client).ok()?);
+        let ends = Instant::from_nanos(u64::from_be_bytes(*ends));
+        Some(Self { suite, ends, client, secret: Zeroizing::new(secret.to_vec()) })
+    }
 }
 
 struct TicketKey {
@@ -82,9 +110,8 @@ impl TicketIssuer {
         }
         let key = keys.back()?;
         let nonce: [u8; NONCE_LEN] = random()?;
-        let ends = (now + TICKET_LIFE).as_nanos().to_be_bytes();
-        let fixed = [&suite.id().to_be_bytes()[..], &ends, client.as_bytes()].concat();
-        let mut content = Zeroizing::new([&fixed[..], secret].concat());
+        let (ends, secret) = (now + TICKET_LIFE, Zeroizing::new(secret.to_vec()));
+        let mut content = Content { suite, ends, client, secret }.encode();
         let sealing = Nonce::assume_unique_for_key(nonce);
         let tag =
             key.cipher()?.seal_in_place_separate_tag(sealing, Aad::from(key.id), &mut content);
@@ -94,18 +121,14 @@ impl TicketIssuer {
 
     /// What a ticket says.
     pub(crate) fn open(&self, now: Instant, ticket: &[u8]) -> Result<Content, Declined> {
-        let mut content = self.unseal(now, ticket).ok_or(Declined::Unknown)?;
-        let (fixed, secret) =
-            content.split_first_chunk_mut::<FIXED_LEN>().ok_or(Declined::Unknown)?;
-        let [s0, s1, rest @ ..] = fixed;
-        let (ends, client) = rest.split_first_chunk::<8>().ok_or(Declined::Unknown)?;
-        let suite = CipherSuite::from_id(u16::from_be_bytes([*s0, *s1]));
-        let client = <[u8; 32]>::try_from(client).map(PublicKey::from);
-        let (Some(suite), Ok(client)) = (suite, client) else { return Err(Declined::Unknown) };
-        if Instant::from_nanos(u64::from_be_bytes(*ends)) <= now {
-            return Err(Declined::Expired);
-        }
-        Ok(Content { suite, client, secret: Zeroizing::new(secret.to_vec()) })
+        let content = self.unseal(now, ticket).and_then(|content| Content::parse(&content));
+        let content = content.ok_or(Declined::Unknown)?;
+        if content.ends <= now { Err(Declined::Expired) } else { Ok(content) }
+    }
+
+    /// Makes all tickets useless that were issued so far, for a server that has another key now.
+    pub fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn unseal(&self, now: Instant, ticket: &[u8]) -> Option<Zeroizing<Vec<u8>>> {

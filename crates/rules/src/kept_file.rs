@@ -132,12 +132,45 @@ impl KeptFile {
     /// # Errors
     /// As [`KeptFile::read`]; when others own the file or may open it.
     pub fn read_secret(&self) -> Result<Option<String>, KeptFileError> {
+        self.read_secret_by(location::read_all)
+    }
+
+    /// As [`KeptFile::read_secret`]. What is not UTF-8 becomes U+FFFD: it spoils no other line.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read_secret`], but for text that is not UTF-8.
+    pub fn read_secret_lossy(&self) -> Result<Option<String>, KeptFileError> {
+        let bytes = self.read_secret_by(location::read_bytes)?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    fn read_secret_by<T>(
+        &self,
+        read: fn(File) -> io::Result<T>,
+    ) -> Result<Option<T>, KeptFileError> {
         let open = OPENER.get().copied().unwrap_or(open_kept_file);
         let checked = |file| location::check_secret(&file).map(|()| file);
-        match open(&self.path).and_then(checked).and_then(location::read_all) {
+        match open(&self.path).and_then(checked).and_then(read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            text => text.map(Some).map_err(|error| self.failed(error)),
+            read => read.map(Some).map_err(|error| self.failed(error)),
         }
+    }
+
+    /// As [`KeptFile::edit`], for a file that holds secrets: it is read as by [`KeptFile::read_secret_lossy`], and only its
+    /// owner may open one that was not there.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read_secret_lossy`] and [`KeptFile::edit`].
+    pub fn edit_secret<T>(
+        &self,
+        edit: impl FnOnce(String) -> (String, T),
+    ) -> Result<T, KeptFileError> {
+        let failed = |error| self.failed(error);
+        let location = Location::for_writing(&self.path).map_err(failed)?;
+        let _lock = location.lock().map_err(failed)?;
+        let (text, result) = edit(self.read_secret_lossy()?.unwrap_or_default());
+        location.replace_with_mode(&text, self.synced, 0o600).map_err(failed)?;
+        Ok(result)
     }
 
     /// The text of a file that holds a secret, which `make` makes if there is no such file. Only its owner may open the

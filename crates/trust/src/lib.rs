@@ -6,6 +6,7 @@
 //! ~/.config/manypath/known_peers       ADDRESS KEY [comment]    @revoked KEY [comment]
 //! ~/.config/manypath/authorized_peers  KEY [name]
 //! ~/.config/manypath/secret            256 random bits or more, in base64
+//! ~/.config/manypath/tickets           tickets of servers, sealed
 //! ~/.ssh/known_hosts                   read only
 //! ```
 //!
@@ -23,6 +24,7 @@ mod places;
 mod secret;
 mod ssh_hosts;
 mod store;
+mod tickets_file;
 
 pub use authorized_peers::AuthorizedPeers;
 pub use error::TrustError;
@@ -34,3 +36,4 @@ pub use places::{Place, folder};
 pub use secret::{load_secret, new_secret};
 pub use ssh_hosts::SshHosts;
 pub use store::{Source, TrustStore, Verdict};
+pub use tickets_file::{TakenTickets, TicketsFile};

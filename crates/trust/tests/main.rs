@@ -4,4 +4,5 @@ mod files;
 mod fingerprints;
 mod formats;
 mod ssh;
+mod tickets;
 mod verdicts;

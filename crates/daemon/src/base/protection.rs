@@ -7,6 +7,7 @@ use crate::log;
 use crate::parameters;
 use crate::peers::Peers;
 use crate::proven::key_of_peer;
+use manypath_control::counted;
 use manypath_control::status::{FallbackReason, Withheld};
 use manypath_engine::{AssociationId, Message};
 use manypath_flow::RelayAnswer;
@@ -38,16 +39,42 @@ pub(crate) fn load_keys(base: &mut Base) -> io::Result<()> {
         let listed = files.as_ref().is_some_and(|files| files.authorized_peers.is_some());
         let lasting = core.config.encrypt != Encrypt::Require && !listed;
         match Trust::load(files, lasting) {
-            Ok(trust) => keys.adopt(trust),
+            Ok(trust) => {
+                let dropped = keys.adopt(trust);
+                (0..dropped).for_each(|_| core.count("tickets_of_former_key"));
+                recall_tickets(base);
+            }
             Err(error) if !lasting => return Err(error),
             Err(_) if keys.is_unkept() => {}
             Err(error) => {
                 warn!(target: log::STACK, "the keys of this host are not used, and peers may not connect encrypted: {error}");
-                keys.adopt(Trust::generate(Some(error.to_string()))?);
+                // There is no key before this one.
+                let _none = keys.adopt(Trust::generate(Some(error.to_string()))?);
             }
         }
     }
     Ok(())
+}
+
+/// Takes the tickets that earlier stacks have left. Several loops would share them: the first one makes connections.
+fn recall_tickets(base: &mut Base) {
+    if base.core.config.loop_index() > 0 {
+        return;
+    }
+    match base.keys.recall_tickets(base.core.now) {
+        Ok((recalled, damaged)) => {
+            (0..recalled).for_each(|_| base.core.count("tickets_recalled"));
+            (0..damaged).for_each(|_| base.core.count("tickets_damaged"));
+            if damaged > 0 {
+                let lines = counted(damaged, "line", "lines");
+                warn!(target: log::PEERS, "tickets: {lines} could not be read and went: as many associations begin with a whole key exchange");
+            }
+        }
+        Err(error) => {
+            base.core.count("ticket_file_failures");
+            warn!(target: log::PEERS, "{error}; associations with known peers begin with a whole key exchange: remove the file");
+        }
+    }
 }
 
 /// Ends associations whose peers are not trusted any more, and offers peers what they may encrypt by.

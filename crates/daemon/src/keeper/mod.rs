@@ -2,7 +2,7 @@
 //!
 //! A stack reads packets of strangers, so it gives up all rights of root before the first one
 //! ([`confine`](crate::Stack::confine)). What needs them later goes through its keeper, started before: to read
-//! rules, settings and path policies again, to add to the peers cache, the keys of peers and the sums of budgets, to
+//! rules, settings and path policies again, to add to the peers cache, the keys of peers, tickets and the sums of budgets, to
 //! begin a log anew, to bind control sockets, to enlarge the buffers of sockets. The keeper is told at its start which
 //! files these are, and opens no others. It has no socket of the network and ends with its stack.
 //!
@@ -57,7 +57,7 @@ pub struct Kept {
     pub peers: Option<PathBuf>,
     /// What interfaces with a budget have carried. The sums of quotas lie beside it.
     pub budgets: Option<PathBuf>,
-    /// The keys of peers.
+    /// The keys of peers. Tickets lie beside it.
     pub known_peers: Option<PathBuf>,
     /// The log.
     pub log: Option<PathBuf>,
@@ -89,6 +89,7 @@ enum Request {
     Remember(Contact),
     KeepUsages(Vec<Usage>),
     KeepQuotas(Vec<Usage>),
+    KeepTickets(Vec<String>),
     /// The descriptor is a socket.
     EnlargeBuffers,
 }
@@ -239,6 +240,11 @@ impl Keeper {
     /// Keeps what peers with a quota have moved; false when too much waits to be saved.
     pub(crate) fn keep_quotas(&self, usages: Vec<Usage>) -> io::Result<bool> {
         self.is_taken(&Request::KeepQuotas(usages))
+    }
+
+    /// Keeps tickets, which lie beside the keys of peers; false when too many wait to be saved.
+    pub(crate) fn keep_tickets(&self, lines: Vec<String>) -> io::Result<bool> {
+        self.is_taken(&Request::KeepTickets(lines))
     }
 
     fn is_taken(&self, request: &Request) -> io::Result<bool> {

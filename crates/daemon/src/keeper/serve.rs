@@ -3,13 +3,13 @@
 use super::{Answer, Kept, Request};
 use crate::budgets::{self, Usage, UsageFile};
 use crate::control_server;
-use crate::keys::{self, Contact};
+use crate::keys::{self, Contact, TicketWriter};
 use crate::log;
 use crate::peers::{Job, PeerCache, Writer};
 use manypath_control::{ControlListener, ControlSocket, Incoming};
 use manypath_net::Signals;
 use manypath_sandbox::{CapabilitySet, Limits, confine};
-use manypath_trust::KnownPeersFile;
+use manypath_trust::{KnownPeersFile, TicketsFile};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
     let capabilities = of_files | CapabilitySet::NET_ADMIN;
     let families = &[libc::AF_UNIX];
     let _ = confine(&Limits { user: None, capabilities, families, readable: None });
-    let mut server = Server { kept, writer: None, keys: None, budgets: None, quotas: None };
+    let mut server = Server { kept, ..Server::default() };
     while let Ok(Incoming::Message(request, fd)) = socket.receive() {
         let (answer, given) = server.serve(request, fd);
         if socket.send(&answer, given.as_ref().map(AsFd::as_fd)).is_err() {
@@ -44,10 +44,12 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
     Ok(())
 }
 
+#[derive(Default)]
 struct Server {
     kept: Kept,
     writer: Option<Writer>,
     keys: Option<keys::Writer>,
+    tickets: Option<TicketWriter>,
     budgets: Option<budgets::Writer>,
     quotas: Option<budgets::Writer>,
 }
@@ -60,6 +62,7 @@ impl Server {
             Request::Remember(contact) => return (answer(self.try_to_remember(contact)), None),
             Request::KeepUsages(usages) => return (answer(self.try_to_keep(usages)), None),
             Request::KeepQuotas(usages) => return (answer(self.try_to_keep_quotas(usages)), None),
+            Request::KeepTickets(lines) => return (answer(self.try_to_keep_tickets(lines)), None),
             Request::EnlargeBuffers => fd
                 .ok_or_else(refused)
                 .and_then(|socket| manypath_net::force_buffers(&socket))
@@ -110,6 +113,15 @@ impl Server {
             self.keys = Some(keys::Writer::start(file).map_err(|error| error.to_string())?);
         }
         Ok(self.keys.as_ref().is_some_and(|writer| writer.take(contact)))
+    }
+
+    fn try_to_keep_tickets(&mut self, lines: Vec<String>) -> Result<bool, String> {
+        let Some(path) = &self.kept.known_peers else { return Err(refused().to_string()) };
+        if self.tickets.is_none() {
+            let file = TicketsFile::beside(&KnownPeersFile::named(path.clone()));
+            self.tickets = Some(TicketWriter::start(file).map_err(|error| error.to_string())?);
+        }
+        Ok(self.tickets.as_ref().is_some_and(|writer| writer.take(lines)))
     }
 
     fn try_to_keep(&mut self, usages: Vec<Usage>) -> Result<bool, String> {

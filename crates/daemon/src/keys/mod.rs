@@ -18,6 +18,7 @@ mod trust;
 mod writer;
 
 pub(crate) use rejection::{NOT_AUTHORIZED, Rejection};
+pub(crate) use tickets::TicketWriter;
 pub use trust::KeyFiles;
 pub(crate) use trust::{Standing, Trust};
 pub(crate) use writer::{Contact, Writer};
@@ -29,7 +30,7 @@ use manypath_engine::protection::{KEY_MANAGEMENT, KeyRole};
 use manypath_engine::{AssociationId, Endpoint, Instant, Message};
 use manypath_keys::{Failure, KeyManagement, PublicKey, Step, Ticket, TicketIssuer};
 use manypath_rules::Source;
-use manypath_trust::Fingerprint;
+use manypath_trust::{Fingerprint, TrustError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -103,9 +104,36 @@ impl Keys {
         &self.issuer
     }
 
-    /// Associations may be encrypted from now on.
-    pub(crate) fn adopt(&mut self, trust: Trust) {
+    /// Associations may be encrypted from now on. If this host had another key before, tickets of that one are gone, those of
+    /// its own clients and those that it has got: they would end in a key that the other end does not expect. Returns how
+    /// many it had got.
+    pub(crate) fn adopt(&mut self, trust: Trust) -> usize {
+        let former = self.trust.as_ref().map(|trust| trust.identity().public_key());
+        let dropped = match former.is_some_and(|former| former != trust.identity().public_key()) {
+            true => {
+                self.issuer.forget();
+                self.tickets.forget()
+            }
+            false => 0,
+        };
         self.trust = Some(trust);
+        dropped
+    }
+
+    /// Takes the tickets that earlier stacks have left. Returns how many they are, and how many lines of their file could
+    /// not be read.
+    ///
+    /// # Errors
+    /// As [`TicketsFile::take`](manypath_trust::TicketsFile::take).
+    pub(crate) fn recall_tickets(&mut self, now: Instant) -> Result<(usize, usize), TrustError> {
+        self.trust.as_ref().map_or(Ok((0, 0)), |trust| self.tickets.recall(now, trust))
+    }
+
+    /// Leaves the tickets that were not used to stacks to come.
+    pub(crate) fn keep_tickets(&mut self, now: Instant) {
+        if let Some(trust) = &self.trust {
+            self.tickets.keep(now, trust);
+        }
     }
 
     /// What is known of peers, if anything may be encrypted.
@@ -125,7 +153,7 @@ impl Keys {
 
     /// The key of this host.
     pub(crate) fn identity_status(&self) -> Option<IdentityStatus> {
-        self.trust.as_ref().map(Trust::identity_status)
+        self.trust.as_ref().map(|trust| trust.identity_status(self.tickets.len()))
     }
 
     /// The address that stands for the key of this host, wherever that is.

@@ -39,7 +39,7 @@ fn begun(keys: &mut Keys, timers: &mut Timers) -> ([Endpoint; 2], AssociationId)
     let (mut ends, now) = ([1, 2].map(endpoint), Instant::ZERO);
     let id = ends[0].connect(now, SocketAddr::from(([10, 0, 0, 2], 9899)), 7).unwrap();
     exchange(now, &mut ends);
-    keys.adopt(Trust::generate(None).unwrap());
+    assert_eq!(keys.adopt(Trust::generate(None).unwrap()), 0);
     keys.begin(now, &mut ends[0], id, timers).unwrap();
     (ends, id)
 }

@@ -1,13 +1,24 @@
 //! Tickets of servers, by which associations with them are protected without a round trip more.
 
 use super::{Standing, Trust};
+use crate::jobs::{self, Offered};
+use crate::keeper::Keeper;
+use crate::log;
 use manypath_engine::Instant;
-use manypath_keys::Ticket;
+use manypath_keys::{Moment, Ticket};
+use manypath_trust::{TicketsFile, TrustError};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::warn;
 
 /// Most tickets that are kept, with less than 1 KiB each.
 const MAX_TICKETS: usize = 1024;
+/// Lines that are written together: a message to the keeper has room for them.
+const MAX_TOGETHER: usize = 64;
+/// How long the end waits until they are written.
+const MAX_END: Duration = Duration::from_secs(1);
 
 /// The last ticket of each server, by the UDP address that was asked. Each is used once: a second use would tell an
 /// observer that both associations are of the same host.
@@ -37,5 +48,91 @@ impl Tickets {
         let is_good = now < ticket.expires() && ticket.client() == own;
         let standing = trust.judge(server.ip(), &ticket.server());
         (is_good && standing.is_ok_and(Standing::is_known)).then_some(ticket)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Drops all, and returns how many they were.
+    pub(super) fn forget(&mut self) -> usize {
+        std::mem::take(&mut self.0).len()
+    }
+
+    /// Takes those that earlier stacks of this identity have left in its file. Returns how many they are, and how many
+    /// lines could not be read.
+    ///
+    /// # Errors
+    /// As [`TicketsFile::take`].
+    pub(super) fn recall(
+        &mut self,
+        now: Instant,
+        trust: &Trust,
+    ) -> Result<(usize, usize), TrustError> {
+        let Some(file) = trust.tickets_file() else { return Ok((0, 0)) };
+        let mut taken = file.take(moment(now), trust.identity())?;
+        // Of two for a server, the one that lasts longer stays.
+        taken.tickets.sort_by_key(|(_, ticket)| ticket.expires());
+        let before = self.len();
+        taken.tickets.into_iter().for_each(|(server, ticket)| self.put(server, ticket));
+        Ok((self.len() - before, taken.damaged))
+    }
+
+    /// Leaves those that were not used in the file, and waits a moment for that. None is left here.
+    pub(super) fn keep(&mut self, now: Instant, trust: &Trust) {
+        let (at, identity) = (moment(now), trust.identity());
+        let tickets = std::mem::take(&mut self.0).into_iter();
+        let line = |(server, ticket): (SocketAddr, Ticket)| ticket.to_line(at, server, identity);
+        let (file, lines) = (trust.tickets_file(), tickets.filter_map(line).collect::<Vec<_>>());
+        let Some(file) = file.filter(|_| !lines.is_empty()) else { return };
+        let writer = match Keeper::current() {
+            Some(_) => None,
+            None => TicketWriter::start(file.clone()).ok(),
+        };
+        for some in lines.chunks(MAX_TOGETHER) {
+            let taken = match (&writer, Keeper::current()) {
+                (Some(writer), _) => writer.take(some.to_vec()),
+                (None, Some(keeper)) => keeper.keep_tickets(some.to_vec()).unwrap_or(false),
+                (None, None) => false,
+            };
+            if !taken {
+                warn!(target: log::PEERS, "{}: {} tickets are not kept", file.path().display(), some.len());
+            }
+        }
+    }
+}
+
+fn moment(now: Instant) -> Moment {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    Moment { now, unix }
+}
+
+/// The thread that writes tickets (see [`jobs`]): another process may hold the file's lock. Dropping it lets it finish,
+/// and waits a moment for that.
+#[derive(Debug)]
+pub(crate) struct TicketWriter(jobs::Queue<Vec<String>>);
+
+impl TicketWriter {
+    /// # Errors
+    /// When there are no threads left.
+    pub(crate) fn start(file: TicketsFile) -> io::Result<Self> {
+        let write = move |lines: Vec<String>| {
+            if let Err(error) = file.put(moment(Instant::ZERO).unix, &lines) {
+                warn!(target: log::PEERS, "{} tickets are not kept: {error}", lines.len());
+            }
+        };
+        jobs::worker("tickets", MAX_TICKETS / MAX_TOGETHER, write).map(Self)
+    }
+
+    /// Takes lines; false when too many wait.
+    pub(crate) fn take(&self, lines: Vec<String>) -> bool {
+        self.0.offer(lines) == Offered::Taken
+    }
+}
+
+impl Drop for TicketWriter {
+    fn drop(&mut self) {
+        self.0.finish(MAX_END);
     }
 }

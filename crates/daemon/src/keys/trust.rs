@@ -8,8 +8,8 @@ use manypath_control::status::IdentityStatus;
 use manypath_keys::{Identity as OwnIdentity, KeyLogFile, PublicKey};
 use manypath_rules::{Client, Identity, Source};
 use manypath_trust::{
-    AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TrustStore, Verdict,
-    is_key_address,
+    AuthorizedPeers, Fingerprint, IdentitySource, KnownPeersFile, SshHosts, TicketsFile,
+    TrustStore, Verdict, is_key_address,
 };
 use std::io;
 use std::net::IpAddr;
@@ -168,13 +168,19 @@ impl Trust {
     }
 
     /// The own key, for the status.
-    pub(super) fn identity_status(&self) -> IdentityStatus {
-        IdentityStatus { key: name(&self.identity.public_key()), unkept: self.unkept.clone() }
+    pub(super) fn identity_status(&self, tickets: usize) -> IdentityStatus {
+        let (key, unkept) = (name(&self.identity.public_key()), self.unkept.clone());
+        IdentityStatus { key, unkept, tickets }
     }
 
     /// Whether keys of associations are written to a file.
     pub(super) const fn logs_keys(&self) -> bool {
         self.key_log.is_some()
+    }
+
+    /// Where tickets are kept, if the own key is.
+    pub(super) fn tickets_file(&self) -> Option<TicketsFile> {
+        self.files.as_ref().map(|files| TicketsFile::beside(&files.known_peers))
     }
 
     /// Writes a line of the log of keys.

@@ -108,7 +108,9 @@ fn hosts_that_both_can_encrypt_do_and_the_address_is_remembered_with_its_key() {
         let stream = launcher.connect_sctp(destination);
         let status = launcher.status();
         let it = encryption(&status).unwrap();
-        assert_eq!((it.state.as_str(), it.epoch), ("encrypted", 3));
+        // The second stack has the ticket of the first one, and makes up for the handshake.
+        assert_eq!((it.state.as_str(), it.resumed), ("encrypted", round == 1));
+        assert!(it.epoch == 3 || it.epoch == 4 && it.resumed, "{}", it.epoch);
         assert_eq!(it.cipher_suite.as_deref(), Some("TLS_AES_128_GCM_SHA256"));
         assert_eq!(it.standing.as_deref(), Some(standing), "round {round}");
         let sent = pattern(1 << 20, 5);

@@ -4,9 +4,11 @@ use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, exchange, ser
 use crate::encryption::{Folder, client, encryption, errno, key_of, server, wait_for_the_end};
 use manypath_control::{Reply, Request};
 use manypath_daemon::{KeyFiles, StackConfig};
-use manypath_rules::Encrypt::{self, Require};
-use std::fs;
+use manypath_rules::Encrypt::{self, Opportunistic, Require};
+use manypath_trust::{IdentitySource, load_or_create_identity};
+use std::fs::{self, Permissions};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 /// A client whose associations end with their connections.
@@ -151,4 +153,139 @@ fn a_server_whose_key_was_forgotten_shows_it_anew() {
     reload(&launcher);
     assert!(!connect(&mut launcher, destination), "not by a ticket");
     assert!(connect(&mut launcher, destination), "known again");
+}
+
+/// The lines of the file with tickets, if it is there.
+fn kept(folder: &Folder) -> Vec<String> {
+    let text = fs::read_to_string(folder.path("tickets")).unwrap_or_default();
+    text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+fn tickets(launcher: &Launcher) -> usize {
+    launcher.status().identity.unwrap().tickets
+}
+
+#[test]
+fn a_stack_that_has_restarted_resumes_by_the_ticket_that_the_last_one_has_left() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
+    for round in 0..3 {
+        let config = fleeting(network, Require, ours.clone());
+        let (client, mut launcher) = Host::with_launcher(config);
+        assert_eq!(kept(&folder), [""; 0], "whoever uses tickets takes them out first");
+        assert_eq!(tickets(&launcher), usize::from(round > 0));
+        assert_eq!(counter(&launcher.status(), "stack_tickets_recalled"), u64::from(round > 0));
+        assert_eq!(connect(&mut launcher, destination), round > 0, "round {round}");
+        assert_eq!(tickets(&launcher), 1, "the next one");
+        drop((launcher, client));
+        assert_eq!(kept(&folder).len(), 1);
+        let mode = fs::metadata(folder.path("tickets")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert_eq!(counter(&theirs.status(), "sctp_resumptions"), 2);
+    assert_eq!(counter(&theirs.status(), "sctp_unknown_tickets"), 0);
+}
+
+#[test]
+fn a_damaged_file_of_tickets_costs_nothing_but_resumption_and_is_counted() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let _server = Host::start(StackConfig { keys: Some(theirs), ..config });
+    let start = || Host::with_launcher(fleeting(network, Require, ours.clone()));
+    let (client, mut launcher) = start();
+    assert!(!connect(&mut launcher, destination));
+    drop((launcher, client));
+    // Its last byte is another one, and beside it stands what is no text.
+    let mut bytes = fs::read(folder.path("tickets")).unwrap();
+    let last = bytes.len() - 4;
+    bytes[last] = if bytes[last] == b'A' { b'B' } else { b'A' };
+    bytes.extend([0xFF, 0, b'\n']);
+    fs::write(folder.path("tickets"), bytes).unwrap();
+    let (client, mut launcher) = start();
+    let status = launcher.status();
+    assert_eq!(counter(&status, "stack_tickets_damaged"), 2);
+    assert_eq!(counter(&status, "stack_tickets_recalled"), 0);
+    assert!(!connect(&mut launcher, destination));
+    drop((launcher, client));
+    assert_eq!(kept(&folder).len(), 1, "a good one again");
+    // Others may read it: it is neither used nor written.
+    let before = fs::read(folder.path("tickets")).unwrap();
+    fs::set_permissions(folder.path("tickets"), Permissions::from_mode(0o644)).unwrap();
+    let (client, mut launcher) = start();
+    assert_eq!(counter(&launcher.status(), "stack_ticket_file_failures"), 1);
+    assert_eq!(tickets(&launcher), 0);
+    assert!(!connect(&mut launcher, destination));
+    drop((launcher, client));
+    assert_eq!(fs::read(folder.path("tickets")).unwrap(), before);
+}
+
+#[test]
+fn who_has_the_file_of_tickets_and_not_the_key_has_nothing() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let thief = folder.files("thief");
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
+    let (client, mut launcher) = Host::with_launcher(fleeting(network, Require, ours));
+    assert!(!connect(&mut launcher, destination));
+    drop((launcher, client));
+    let before = kept(&folder);
+    // In the same folder, with another identity.
+    let (client, mut launcher) = Host::with_launcher(fleeting(network, Require, thief));
+    assert_eq!((tickets(&launcher), kept(&folder)), (0, before));
+    assert!(!connect(&mut launcher, destination));
+    drop((launcher, client));
+    assert_eq!(kept(&folder).len(), 2, "its own beside the other one");
+    assert_eq!(counter(&theirs.status(), "sctp_resumptions"), 0);
+}
+
+#[test]
+fn a_stack_whose_key_is_kept_in_no_file_leaves_no_tickets() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let theirs = folder.files("server");
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let _server = Host::start(StackConfig { keys: Some(theirs), ..config });
+    let mut config = client(network, Require);
+    config.limits.idle_timeout = Duration::ZERO;
+    let (client, mut launcher) = Host::with_launcher(config);
+    assert!(!connect(&mut launcher, destination));
+    assert!(connect(&mut launcher, destination));
+    drop((launcher, client));
+    assert!(!folder.path("tickets").exists());
+}
+
+/// A stack that could not use its files makes a key for itself, and loads its own as soon as it can.
+#[test]
+fn tickets_of_a_key_that_was_replaced_cost_the_usual_handshake_and_are_counted() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (mut ours, theirs) = (folder.files("client"), folder.files("server"));
+    ours.identity = IdentitySource::File(folder.path("later"));
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Opportunistic, &[destination]);
+    let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
+    let config = fleeting(network, Opportunistic, ours.clone());
+    let (_client, mut launcher) = Host::with_launcher(config);
+    assert!(!connect(&mut launcher, destination));
+    assert!(connect(&mut launcher, destination));
+    load_or_create_identity(&ours.identity.path()).unwrap();
+    reload(&launcher);
+    assert_eq!(counter(&launcher.status(), "stack_tickets_of_former_key"), 1);
+    assert!(!connect(&mut launcher, destination), "a ticket of another key");
+    assert!(connect(&mut launcher, destination));
+    let status = launcher.status();
+    assert!(status.fallbacks.is_empty(), "{:?}", status.fallbacks);
+    assert_eq!(counter(&status, "stack_associations_encrypted"), 4);
+    assert_eq!(counter(&theirs.status(), "sctp_resumptions"), 2);
 }

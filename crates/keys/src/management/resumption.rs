@@ -4,7 +4,7 @@
 //! proves again who both are. The server believes nothing before the client has sealed something.
 
 use super::{FIRST_EPOCH, KeyManagement, State, Step};
-use crate::tickets::{Ticket, TicketIssuer, epoch_keys, materials};
+use crate::tickets::{MAX_LIFE, MAX_TICKET, Ticket, TicketIssuer, epoch_keys, materials};
 use crate::{Failure, Identity};
 use bytes::Bytes;
 use manypath_aead::CipherSuite;
@@ -15,10 +15,6 @@ use zeroize::Zeroizing;
 
 /// The first byte of a message with a ticket. In others it has no bits but the lower two, or is that of PVALID.
 pub(super) const TICKET: u8 = b'T';
-/// Most bytes of a ticket, so that an INIT has room for it.
-const MAX_TICKET: usize = 255;
-/// No ticket is kept longer, whatever the server says (RFC 8446 section 4.6.1).
-const MAX_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What a ticket is for, from a handshake until the ticket has come or gone.
 #[derive(Clone)]

@@ -156,7 +156,10 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
 fn identity(status: &IdentityStatus, verbose: bool) -> String {
     match &status.unkept {
         Some(why) => format!("  the key of this stack is not kept: {why}\n"),
-        None if verbose => format!("  key {}\n", status.key),
+        None if verbose => {
+            let tickets = counted(status.tickets, "ticket", "tickets");
+            format!("  key {}, {tickets} for further associations\n", status.key)
+        }
         None => String::new(),
     }
 }
