@@ -120,6 +120,11 @@ impl Cookie {
         self.auth.take_if(|_| self.peer.auth.is_none());
     }
 
+    /// Whether our INIT ACK says that the association resumes.
+    pub(crate) fn resumes(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.ticket.is_some())
+    }
+
     const fn mac_len(&self) -> usize {
         if self.listed.is_some() { SHORT_MAC_LEN } else { MAC_LEN }
     }

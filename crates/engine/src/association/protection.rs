@@ -206,6 +206,11 @@ impl Security {
         self.protection.as_ref().is_some_and(|protection| protection.keys.are_complete())
     }
 
+    /// Whether packets may have to be protected, and nothing was done for that yet.
+    pub(super) fn awaits_keys(&self) -> bool {
+        self.protection.as_ref().is_some_and(|it| !it.required && !it.keys.is_any())
+    }
+
     /// Whether there is a key to open records with.
     pub(crate) fn opens_records(&self) -> bool {
         let agreed = self.protection.as_ref().filter(|it| it.agreement.is_some());

@@ -10,6 +10,7 @@ use super::tcb::Association;
 use crate::authentication::Offer;
 use crate::event::Event;
 use crate::path::PathAddr;
+use crate::protection::EpochKeys;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -172,30 +173,7 @@ impl Association {
     /// Action A: everything begins anew, except that the user keeps the association and what it has
     /// set for it.
     fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
-        let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
-        let identity = (cookie.local_tag, cookie.local_tsn);
-        self.announce_undelivered(cx);
-        let sender = self.sender.restarted(cx.config, identity.1, cookie.peer.a_rwnd, outbound);
-        let none = (None, None);
-        let fresh = Self::new(cx, self.id, self.ports, identity, cookie.path, sender, none);
-        let before = core::mem::replace(self, fresh);
-        // What the user has set, what was counted, and what is still to be told.
-        self.handshake.initiated = before.handshake.initiated;
-        self.errors.limit = before.errors.limit;
-        self.paths = before.paths.emptied();
-        (self.peer, self.security) = (before.peer, before.security);
-        (self.notices, self.parameters) = (before.notices, before.parameters);
-        (self.statistics, self.unverified) = (before.statistics, before.unverified);
-        let told = cookie.listed;
-        self.learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
-        self.paths.supervise_like(&before.paths);
-        let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
-        self.security.adopt_offer(cx, own);
-        // Key management begins anew, too.
-        self.security.protection = None;
-        self.security.adopt_key_offer(cookie.keys);
-        self.learn_peer(cx, cookie.peer, told);
-        self.sample_cookie(cx, cookie.created, via);
+        begin_anew(self, cx, cookie, via);
         self.start_ecn(cx);
         cx.emit(self.id, Event::Restarted);
         self.announce_writable(cx);
@@ -258,4 +236,65 @@ impl Association {
         cx.counters.refused_inits += 1;
         cx.reply(addr, header, &Chunk::Abort(abort));
     }
+}
+
+/// Whether our own handshake gives way to that of this cookie, which resumes an association. Its INIT came from an
+/// address that we have asked, and was answered before we began. With the cookie its sender has decided: it has keys,
+/// sends protected data already, and takes no cookie of ours any more. Without giving way both ends would drop what the
+/// other one sends until their timers give up.
+pub(crate) fn gives_way(association: &Association, cookie: &Cookie) -> bool {
+    let is_asked = association.peer_addresses.contains(&cookie.path.remote.ip());
+    association.state.is_setting_up()
+        && association.security.awaits_keys()
+        && is_asked
+        && !association.is_unproven(&cookie.path)
+        && action(association, cookie) == CookieAction::Discard
+        && cookie.resumes()
+}
+
+/// Our own handshake gives way to that of this cookie, whose COOKIE ECHO came over `via`.
+pub(crate) fn give_way(
+    association: &mut Association,
+    cx: &mut Context<'_>,
+    (cookie, keys): (Cookie, EpochKeys),
+    via: PathAddr,
+) {
+    let shutdown_wanted = association.shutdown_wanted;
+    begin_anew(association, cx, cookie, via);
+    association.shutdown_wanted = shutdown_wanted;
+    if let Some(protection) = association.security.protection_mut() {
+        // The first keys that there are.
+        let _refused = protection.resume(keys).is_err();
+    }
+    association.establish(cx);
+    association.acknowledge_cookie(cx, via);
+}
+
+/// Puts the association that the cookie describes in the place of this one.
+fn begin_anew(association: &mut Association, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
+    let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
+    let identity = (cookie.local_tag, cookie.local_tsn);
+    association.announce_undelivered(cx);
+    let sender = &association.sender;
+    let sender = sender.restarted(cx.config, identity.1, cookie.peer.a_rwnd, outbound);
+    let (id, ports, none) = (association.id, association.ports, (None, None));
+    let fresh = Association::new(cx, id, ports, identity, cookie.path, sender, none);
+    let before = core::mem::replace(association, fresh);
+    // What the user has set, what was counted, and what is still to be told.
+    association.handshake.initiated = before.handshake.initiated;
+    association.errors.limit = before.errors.limit;
+    association.paths = before.paths.emptied();
+    (association.peer, association.security) = (before.peer, before.security);
+    (association.notices, association.parameters) = (before.notices, before.parameters);
+    (association.statistics, association.unverified) = (before.statistics, before.unverified);
+    let told = cookie.listed;
+    association.learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
+    association.paths.supervise_like(&before.paths);
+    let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
+    association.security.adopt_offer(cx, own);
+    // Key management begins anew, too.
+    association.security.protection = None;
+    association.security.adopt_key_offer(cookie.keys);
+    association.learn_peer(cx, cookie.peer, told);
+    association.sample_cookie(cx, cookie.created, via);
 }

@@ -10,6 +10,7 @@ use crate::association::announcement::Refusal;
 use crate::association::control::cause_bytes;
 use crate::association::cookie::Cookie;
 use crate::association::doubt;
+use crate::association::restart::{give_way, gives_way};
 use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
 use crate::ecn::Ecn;
@@ -72,7 +73,10 @@ impl Endpoint {
         };
         let association = known.and_then(|id| self.registry.get(id));
         if let Some(overdue) = staleness(now, &cookie, association) {
-            return self.answer_stale(now, addr, header, &cookie, overdue);
+            return answer_stale(self, now, addr, header, &cookie, overdue);
+        }
+        if let Some(id) = known.filter(|_| association.is_some_and(|it| gives_way(it, &cookie))) {
+            return let_give_way(self, now, addr, id, cookie);
         }
         let id = match known {
             Some(id) => {
@@ -136,20 +140,6 @@ impl Endpoint {
         source.or_else(origin).or_else(|| self.registry.index.by_tag(cookie.local_tag))
     }
 
-    fn answer_stale(
-        &mut self,
-        now: Instant,
-        addr: PathAddr,
-        header: CommonHeader,
-        cookie: &Cookie,
-        overdue: Duration,
-    ) {
-        self.counters.stale_cookie += 1;
-        let staleness_us = u32::try_from(overdue.as_micros()).unwrap_or(u32::MAX);
-        let header = answer_header(header, cookie.peer.tag);
-        self.reply_error(now, addr, header, &Cause::StaleCookie { staleness_us });
-    }
-
     /// Makes the association, if there is room for it and the cookie is not used up.
     fn accept(
         &mut self,
@@ -188,6 +178,41 @@ impl Endpoint {
         self.settle(id);
         Some(id)
     }
+}
+
+/// The handshake of association `id` gives way to that of a cookie which resumes one.
+fn let_give_way(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    addr: PathAddr,
+    id: AssociationId,
+    cookie: Cookie,
+) {
+    if endpoint.registry.ended.contains(cookie.local_tag) {
+        endpoint.counters.used_cookie += 1;
+        return;
+    }
+    let Some(Ok(keys)) = claim(endpoint, now, &cookie) else { return };
+    // The INIT ACK was that of the port where the INIT came, not that of who connects.
+    let parameters = endpoint.parameters_at(cookie.path.local.ip(), cookie.local_port);
+    if let Some(association) = endpoint.registry.get_mut(id) {
+        association.parameters = parameters;
+    }
+    endpoint.with(now, id, |association, cx| give_way(association, cx, (cookie, keys), addr));
+}
+
+fn answer_stale(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    addr: PathAddr,
+    header: CommonHeader,
+    cookie: &Cookie,
+    overdue: Duration,
+) {
+    endpoint.counters.stale_cookie += 1;
+    let staleness_us = u32::try_from(overdue.as_micros()).unwrap_or(u32::MAX);
+    let header = answer_header(header, cookie.peer.tag);
+    endpoint.reply_error(now, addr, header, &Cause::StaleCookie { staleness_us });
 }
 
 /// Whether ports and tag of the packet are those of the cookie (section 5.1.5 step 3).

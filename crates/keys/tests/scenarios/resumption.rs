@@ -4,10 +4,10 @@ use crate::chance::Chance;
 use crate::craft::checksummed;
 use crate::hostile::alter;
 use crate::managed::Managed;
-use crate::messages::offering;
-use crate::pair::{Chaos, Pair, Side, millis};
+use crate::messages::{identity, offering};
+use crate::pair::{Chaos, PORT_Z, Pair, Side, address, millis};
 use manypath_engine::{
-    Announce, CloseReason, Config, Duration, Endpoint, Instant, PathAddr, PathState,
+    Announce, CloseReason, Config, Duration, Endpoint, Event, Instant, PathAddr, PathState,
 };
 use manypath_keys::{Failure, TicketIssuer};
 use manypath_wire::chunk::{Chunk, types};
@@ -175,17 +175,8 @@ fn a_ticket_that_is_of_no_use_costs_the_usual_handshake_and_nothing_else() {
 
 #[test]
 fn two_handshakes_that_cross_do_without() {
-    let accepting = |side| Config { accept: true, ..offering(side) };
-    let mut it = Managed::with(1, accepting(Side::A), accepting(Side::Z));
-    it.issue_tickets();
-    it.connect();
-    it.run(Duration::from_secs(2));
-    it.disconnect();
-    assert!(it.a.ticket.is_some());
-    it.connect();
-    let id = it.pair.connect_from(Side::Z);
-    it.z.id = Some(id);
-    it.offer(Side::Z, id);
+    let mut it = both_accepting(1);
+    crossed_after(&mut it, Duration::ZERO);
     it.run(Duration::from_secs(5));
     assert_eq!(it.peers(), it.identities());
     assert!(!is_resumed(&it, Side::A) && !is_resumed(&it, Side::Z));
@@ -194,9 +185,130 @@ fn two_handshakes_that_cross_do_without() {
     assert_eq!(it.a.received.last().unwrap().0, "crossed");
 }
 
+/// Its clients have tickets that say which key it has.
+#[test]
+fn a_server_that_has_another_key_declines_the_tickets_of_its_former_one() {
+    let plain = time_of_plain_first();
+    let mut it = Managed::acquainted(1);
+    it.z.identity = identity();
+    it.z.issuer.as_ref().unwrap().forget();
+    assert!(is_longer_by(time_of_first(&mut it), plain, 1));
+    assert_eq!(it.pair.z.endpoint.counters().unknown_tickets, 1);
+    it.disconnect();
+    assert!(is_longer_by(time_of_first(&mut it), plain, 0));
+}
+
+/// Both ends accept, and A has a ticket of Z's.
+fn both_accepting(paths: u8) -> Managed {
+    let accepting = |side| Config { accept: true, ..offering(side) };
+    let mut it = Managed::with(paths, accepting(Side::A), accepting(Side::Z));
+    it.issue_tickets();
+    it.connect();
+    it.run(Duration::from_secs(2));
+    it.disconnect();
+    assert!(it.a.ticket.is_some());
+    it
+}
+
+/// A connects by its ticket, and Z connects from the same ports that much later, unless it has the association by then.
+fn crossed_after(it: &mut Managed, pause: Duration) {
+    it.waiting = vec![b"whole"];
+    it.connect();
+    it.run(pause);
+    if it.pair.z.endpoint.associations().is_empty() {
+        let id = it.pair.connect_from(Side::Z);
+        it.z.id = Some(id);
+        it.offer(Side::Z, id);
+    }
+}
+
+#[test]
+fn a_server_that_connects_while_its_answer_is_under_way_gives_way_to_the_ticket() {
+    let plain = time_of_plain_first();
+    for paths in [1, 2] {
+        let mut it = both_accepting(paths);
+        let begun = it.pair.now;
+        // The INIT takes 10 ms, and so does the INIT ACK.
+        crossed_after(&mut it, millis(15));
+        let own = it.z.id;
+        it.run(millis(200));
+        assert_eq!(it.peers(), it.identities());
+        assert!(is_resumed(&it, Side::A) && is_resumed(&it, Side::Z));
+        assert!(is_longer_by(it.z.received[0].1.since(begun), plain, 0));
+        assert_eq!(it.pair.z.endpoint.associations(), Vec::from_iter(own), "that which it began");
+        it.send(Side::Z, b"crossed");
+        it.run(millis(100));
+        assert_eq!(it.a.received.last().unwrap().0, "crossed");
+        let connected = |event: &Event| matches!(event, Event::Connected { .. });
+        let of_own = it.pair.z.events.iter().filter(|(id, _)| Some(*id) == own);
+        assert_eq!(of_own.filter(|(_, event)| connected(event)).count(), 1);
+    }
+}
+
+#[test]
+fn whenever_both_ends_connect_no_timer_has_to_end_it() {
+    for seed in 0..300 {
+        let mut it = both_accepting(2);
+        it.pair.quiet = true;
+        let mut chance = Chance(seed);
+        let pause = millis(chance.below(80));
+        let (loss, copies, damage, jitter) = (0, 100, 0, millis(40));
+        it.pair.chaos = Some(Chaos { loss, copies, damage, jitter, chance });
+        crossed_after(&mut it, pause);
+        // RTO.Initial is a second.
+        it.run(millis(900));
+        assert_eq!(it.peers(), it.identities(), "seed {seed}, after {pause:?}");
+        let received: Vec<_> = it.z.received.iter().map(|(message, _)| &message[..]).collect();
+        assert_eq!(received, [b"whole"], "seed {seed}, after {pause:?}");
+        assert_eq!(is_resumed(&it, Side::A), is_resumed(&it, Side::Z), "seed {seed}");
+        let both = [&it.pair.a, &it.pair.z].map(|node| node.endpoint.associations().len());
+        assert_eq!(both, [1, 1], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_cookie_that_was_used_takes_no_connect_over() {
+    let (mut it, sent) = recorded_with(both_accepting(1));
+    let echo = sent.iter().find(|bytes| bytes[12] == types::COOKIE_ECHO).unwrap();
+    let id = it.pair.connect_from(Side::Z);
+    (it.z.id, it.pair.handled) = (Some(id), None);
+    it.offer(Side::Z, id);
+    let before = it.pair.z.endpoint.counters().used_cookie;
+    it.pair.inject(Side::A, 1, echo);
+    it.pair.drive(millis(15));
+    assert_eq!(it.pair.z.endpoint.counters().used_cookie, before + 1);
+    assert!(it.pair.z.endpoint.key_use(id).is_none());
+}
+
+/// Somebody with a ticket, at an address of its own, sends its cookie from the address that the server connects to.
+#[test]
+fn a_cookie_of_another_address_takes_no_connect_over() {
+    let mut it = both_accepting(2);
+    it.pair.lose(Side::A, "COOKIE_ECHO", 20);
+    let (now, remote) = (it.pair.now, address(Side::Z, 2));
+    let id = it.pair.a.endpoint.connect(now, remote, PORT_Z).unwrap();
+    it.a.id = Some(id);
+    it.offer(Side::A, id);
+    it.run(millis(50));
+    let is_echo = |bytes: &[u8]| bytes[12] == types::COOKIE_ECHO;
+    let echo = it.pair.recorded.iter().find(|(_, _, bytes)| is_echo(bytes)).unwrap().2.clone();
+    it.pair.a.endpoint.abort(it.pair.now, id, b"");
+    it.run(millis(50));
+    let id = it.pair.connect_from(Side::Z);
+    it.pair.handled = None;
+    let resumptions = it.pair.z.endpoint.counters().resumptions;
+    it.pair.inject(Side::A, 1, &echo);
+    it.pair.drive(millis(15));
+    assert!(it.pair.z.endpoint.key_use(id).is_none());
+    assert_eq!(it.pair.z.endpoint.counters().resumptions, resumptions);
+}
+
 /// The packets of A in a resumed association that is over.
 fn recorded() -> (Managed, Vec<Vec<u8>>) {
-    let mut it = Managed::acquainted(1);
+    recorded_with(Managed::acquainted(1))
+}
+
+fn recorded_with(mut it: Managed) -> (Managed, Vec<Vec<u8>>) {
     it.waiting = vec![b"pay 5"];
     it.connect();
     it.run(Duration::from_secs(1));
