@@ -19,6 +19,8 @@
 
 mod exporter;
 mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod handshake;
 mod identity;
 mod key_log;

@@ -2,6 +2,8 @@
 //! them but the key that seals them.
 
 mod kept;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod model;
 
 pub use kept::{Moment, UnusableTicket};
 
