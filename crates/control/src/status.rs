@@ -244,9 +244,15 @@ pub struct AssociationStatus {
     /// `mux`, many connections in one, or `direct`, one in each.
     #[serde(default)]
     pub form: String,
-    /// The parameters with which this side began it.
+    /// The parameters with which this side began it, or which a rule gives the key of the peer that did.
     #[serde(default)]
     pub profile: Option<String>,
+    /// What it has not of these, because that had to be agreed on before the key was known.
+    #[serde(default)]
+    pub profile_lacks: Option<String>,
+    /// How the congestion windows of its paths move, by the name of the option `congestion`.
+    #[serde(default)]
+    pub congestion: String,
     /// Which uplinks it may use, in words of a rule, if not all.
     #[serde(default)]
     pub path_limits: Option<String>,

@@ -7,7 +7,7 @@ use crate::datagrams::DatagramId;
 use crate::parameters::Manner;
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, Instant, Outgoing};
+use manypath_engine::{AssociationId, Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, FlowState, Flows};
 use manypath_rules::Encrypt;
 use manypath_window::Budget;
@@ -52,6 +52,8 @@ pub(crate) enum Setup {
 pub(crate) struct Association {
     /// The profile with which this side began it; none if the peer began it.
     pub(crate) begun_with: Option<Manner>,
+    /// The profile that a rule gives the key of its peer, if the peer began it.
+    pub(crate) profile_by_key: Option<Profile>,
     /// Who was asked, if this side began it.
     pub(crate) acceptor: Acceptor,
     /// Whether this side has offered or demanded to encrypt it.
@@ -120,6 +122,7 @@ impl Association {
         let (input_over, spoken) = (false, false);
         Self {
             begun_with,
+            profile_by_key: None,
             acceptor: Acceptor::Anyone,
             encrypt: Encrypt::Off,
             beside: None,

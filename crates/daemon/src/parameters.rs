@@ -31,7 +31,8 @@ pub(crate) fn of_stack(config: &StackConfig) -> Config {
     of_profile(config, config.profile)
 }
 
-fn of_profile(config: &StackConfig, profile: Profile) -> Config {
+/// The same with another profile.
+pub(crate) fn of_profile(config: &StackConfig, profile: Profile) -> Config {
     let base = profile.config();
     let loops = u32::try_from(config.loops()).unwrap_or(u32::MAX);
     Config {
@@ -96,13 +97,17 @@ pub(crate) struct Manner {
     pub(crate) announce: Announce,
 }
 
+/// The engine's profile of this name.
+pub(crate) const fn profile(named: manypath_rules::Profile) -> Profile {
+    match named {
+        manypath_rules::Profile::Production => Profile::Production,
+        manypath_rules::Profile::Dynamic => Profile::Dynamic,
+    }
+}
+
 /// What a rule asks for, or the stack's.
 pub(crate) fn manner(config: &StackConfig, options: &Options) -> Manner {
-    let profile = match options.profile {
-        Some(manypath_rules::Profile::Production) => Profile::Production,
-        Some(manypath_rules::Profile::Dynamic) => Profile::Dynamic,
-        None => config.profile,
-    };
+    let profile = options.profile.map_or(config.profile, profile);
     let announce = match options.announce {
         Some(manypath_rules::Announce::All) => Announce::All,
         Some(manypath_rules::Announce::Authenticated) => Announce::Authenticated,

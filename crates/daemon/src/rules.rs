@@ -4,7 +4,7 @@ use crate::allow::Allow;
 use manypath_rules::paths::Budget;
 use manypath_rules::{
     Chain, Client, Decider, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports,
-    Protocol, Query, Rule, RulesFile, Source, Table, Via,
+    Profile, Protocol, Query, Rule, RulesFile, Source, Table, Via,
 };
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -171,6 +171,14 @@ impl Rules {
     pub(crate) fn encrypt(&self) -> Encrypt {
         let rules = self.table.list(Chain::Remote, Policy::Enable);
         rules.filter_map(|(_, rule)| rule.options.encrypt).max().unwrap_or_default()
+    }
+
+    /// The profile that a rule gives a peer by its key or name: the first one with a profile counts, whatever it opens.
+    pub(crate) fn profile_of(&self, client: &Client) -> Option<Profile> {
+        let rules = self.table.list(Chain::Local, Policy::Enable).map(|(_, rule)| rule);
+        let mut named =
+            rules.filter(|rule| rule.source.identity.is_some() && rule.source.admits(Some(client)));
+        named.find_map(|rule| rule.options.profile)
     }
 
     /// Whether a rule gives peers this quota.

@@ -2,6 +2,7 @@
 
 use crate::association::{Association, FlowUse};
 use crate::base::Base;
+use crate::base::protection::{profile_lacks, why_withheld};
 use crate::core::Core;
 use crate::log;
 use crate::path_policies::is_kept_off;
@@ -80,7 +81,9 @@ impl Stack {
             form: if association.mux.is_direct() { Form::Direct } else { Form::Mux }
                 .name()
                 .to_owned(),
-            profile: association.begun_with.map(|manner| manner.profile.name().to_owned()),
+            profile: profile_name(association),
+            profile_lacks: profile_lacks(&self.base, id).map(str::to_owned),
+            congestion: status.congestion.map(|it| it.name().to_owned()).unwrap_or_default(),
             path_limits: self
                 .base
                 .core
@@ -94,7 +97,7 @@ impl Stack {
             peer_rwnd_bytes: status.peer_rwnd.into(),
             receive_queued_bytes: status.receive_queued as u64,
             encryption: self.base.keys.status(self.base.core.driver.endpoint(), id),
-            withheld_addresses: crate::base::protection::why_withheld(&self.base, id),
+            withheld_addresses: why_withheld(&self.base, id),
             paths: status.paths.iter().map(|path| path_status(&self.base.core, id, path)).collect(),
             flows: self.flow_statuses(association),
             datagrams: self.datagrams.statuses(association),
@@ -173,6 +176,12 @@ impl Core {
             None => self.rules.services(),
         }
     }
+}
+
+/// That with which this side began it, or which a rule gives the key of its peer.
+fn profile_name(association: &Association) -> Option<String> {
+    let begun = association.begun_with.map(|manner| manner.profile);
+    begun.or(association.profile_by_key).map(|profile| profile.name().to_owned())
 }
 
 fn local_statuses(core: &Core) -> Vec<LocalStatus> {

@@ -1,5 +1,6 @@
 //! Snapshots for people and tools.
 
+use crate::config::CongestionControl;
 use crate::path::{EcnState, PathAddr, PathId, PathPolicy, PathState};
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -33,6 +34,10 @@ pub struct AssociationStatus {
     pub partial_reliability: bool,
     /// Whether chunks are authenticated where one side wants it (RFC 4895).
     pub authentication: bool,
+    /// How the congestion windows of its paths move; none without a path.
+    pub congestion: Option<CongestionControl>,
+    /// Whether the peer says what it never throws away (NR-SACK).
+    pub nr_sack: bool,
     /// Received bytes that wait for a gap to be filled or for the reader.
     pub receive_queued: usize,
     /// The last TSN up to which everything has arrived, once the peer is known.

@@ -122,11 +122,6 @@ impl Rule {
         if self.chain == Chain::Local && options.sctp_only.is_some() {
             return Err(RuleError::new("sctp-only is for connections made here: remote rules"));
         }
-        if self.chain == Chain::Local && options.profile.is_some() {
-            return Err(RuleError::new(
-                "profile is for associations that are begun here: remote rules",
-            ));
-        }
         if self.chain == Chain::Local && options.unproven.is_some() {
             return Err(RuleError::new("unproven is for connections made here: remote rules"));
         }
@@ -189,7 +184,7 @@ fn check_source(chain: Chain, source: &Source, options: &Options) -> Result<(), 
 
 /// What peers may have of services.
 fn check_limits(chain: Chain, source: &Source, options: &Options) -> Result<(), RuleError> {
-    let Options { connections, rate, quota, encrypt, .. } = *options;
+    let Options { connections, rate, quota, encrypt, profile, .. } = *options;
     let limits = connections.is_some() || rate.is_some() || quota.is_some();
     let has_key = source.identity.is_some() || encrypt == Some(Encrypt::Require);
     let why = match () {
@@ -198,6 +193,9 @@ fn check_limits(chain: Chain, source: &Source, options: &Options) -> Result<(), 
         }
         () if quota.is_some() && !has_key => {
             "a quota counts by the peer's key: add key, peer or encrypt=require"
+        }
+        () if chain == Chain::Local && profile.is_some() && source.identity.is_none() => {
+            "profile of a local rule is for the associations of one peer: add key or peer"
         }
         () => return Ok(()),
     };

@@ -53,7 +53,9 @@ fn options_that_make_no_sense_are_refused() {
     assert!(error("remote disable port 1 half-close=on").contains("nothing is carried"));
     assert!(error("remote enable proxy=on").contains("local rules"));
     assert!(error("local enable sctp-only=on").contains("remote rules"));
-    assert!(error("local enable profile=dynamic").contains("remote rules"));
+    assert!(error("local enable profile=dynamic").contains("add key or peer"));
+    assert!(error("local enable from=192.0.2.0/24 profile=dynamic").contains("add key or peer"));
+    assert!("local enable peer=alice profile=dynamic".parse::<Rule>().is_ok());
     assert!(error("remote enable form=direct weight=2").contains("one for each"));
     assert!(error("local disable port 1 class=bulk").contains("nothing is carried"));
     assert!(error("remote enable udp half-close=on").contains("udp knows only"));

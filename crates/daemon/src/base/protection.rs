@@ -6,10 +6,10 @@ use crate::keys::{Arrival, Rejection, Standing, Trust};
 use crate::log;
 use crate::parameters;
 use crate::peers::Peers;
-use crate::proven::key_of_peer;
+use crate::proven::{client_of, key_of_peer};
 use manypath_control::counted;
 use manypath_control::status::{FallbackReason, Withheld};
-use manypath_engine::{AssociationId, Message};
+use manypath_engine::{AssociationId, Message, NrSack};
 use manypath_flow::RelayAnswer;
 use manypath_keys::PublicKey;
 use manypath_rules::Encrypt;
@@ -93,6 +93,7 @@ pub(crate) fn offer_keys(base: &mut Base) {
     let endpoint = base.core.driver.endpoint_mut();
     endpoint.configure(|it| it.key_management = offered);
     endpoint.set_resumption(issuer);
+    base.ids().into_iter().for_each(|id| follow_profile(base, id));
 }
 
 /// Rules know peers by names that nobody has.
@@ -251,6 +252,39 @@ fn on_protected(base: &mut Base, id: AssociationId, key: PublicKey) {
         "association {} with {peer}: {how} by {suite}, {standing} key {}{name}", id.0, Fingerprint::of(&key));
     reveal_addresses(base, id);
     tell_whether_relayed(base, id);
+    follow_profile(base, id);
+}
+
+/// Lets the association of a peer send by the profile that a rule gives its key, or by that of the stack. What the
+/// handshake has settled was so before the key was known.
+fn follow_profile(base: &mut Base, id: AssociationId) {
+    let is_known = base.keys.peer_of(id).is_some();
+    let Some(one) = base.all.get(&id).filter(|it| is_known && it.begun_with.is_none()) else {
+        return;
+    };
+    let wanted = base.core.rules.profile_of(&client_of(base, id)).map(parameters::profile);
+    if wanted == one.profile_by_key {
+        return;
+    }
+    let profile = wanted.unwrap_or(base.core.config.profile);
+    let like = parameters::of_profile(&base.core.config, profile);
+    base.core.driver.endpoint_mut().send_like(base.core.now, id, &like);
+    if let Some(one) = base.all.get_mut(&id) {
+        one.profile_by_key = wanted;
+    }
+    base.core.count("profiles_by_key");
+    let lacks = profile_lacks(base, id).map_or_else(String::new, |it| format!(", without {it}"));
+    let peer = base.core.peer_name(id);
+    info!(target: log::ASSOCIATION,
+        "association {} with {peer}: profile {} by the rules for its key{lacks}", id.0, profile.name());
+}
+
+/// What an association has not of the profile that a rule gives the key of its peer: it would have had to be agreed on in
+/// the handshake.
+pub(crate) fn profile_lacks(base: &Base, id: AssociationId) -> Option<&'static str> {
+    let profile = base.all.get(&id)?.profile_by_key?;
+    let has_nr_sack = || base.core.status_of(id).is_some_and(|status| status.nr_sack);
+    (profile.config().nr_sack != NrSack::Off && !has_nr_sack()).then_some("NR-SACK")
 }
 
 /// Announces the addresses that the setting `announce` keeps from peers, if the key of this one was known before.

@@ -4,7 +4,8 @@ use super::encryption::{Folder, key_of};
 use crate::common::{
     Host, LIMIT, Launcher, Network, Table, counter, echo, exchange, pattern, service,
 };
-use manypath_control::status::FallbackReason;
+use manypath_control::status::{AssociationStatus, FallbackReason};
+use manypath_control::{Reply, Request};
 use manypath_daemon::{KeyFiles, Locals, StackConfig};
 use manypath_rules::Encrypt::{self, Off, Opportunistic, Require};
 use manypath_trust::Fingerprint;
@@ -239,4 +240,50 @@ fn a_peer_that_has_used_up_its_quota_gets_no_new_connection_until_the_day_is_ove
     let (_server, _theirs) = site.serve(&rules, Opportunistic, true);
     let (_alice, mut launcher) = site.client(&site.alice, 0, Opportunistic);
     assert_eq!(launcher.direct(destination).0, FallbackReason::OverQuota);
+}
+
+/// Profile, congestion control, and what it lacks, of the association with the peer of this name.
+fn sending(launcher: &Launcher, name: &str) -> (Option<String>, String, Option<String>) {
+    let status = launcher.status();
+    let named = |one: &&AssociationStatus| {
+        one.encryption.as_ref().is_some_and(|it| it.name.as_deref() == Some(name))
+    };
+    let one = status.associations.iter().find(named).expect("its association");
+    (one.profile.clone(), one.congestion.clone(), one.profile_lacks.clone())
+}
+
+#[test]
+fn two_peers_get_the_congestion_control_that_rules_give_their_keys() {
+    let site = Site::new();
+    let [first, second] = [(); 2].map(|()| service(site.network.server()[0], echo));
+    let key = fingerprint(&site.alice);
+    let dynamic = rule_for(first, &format!("key={key} profile=dynamic"));
+    let rules = Table::new(site.network, &[&dynamic[..], &rule_for(second, "")].concat());
+    let (_server, theirs) = site.serve(&rules, Opportunistic, true);
+    let (_alice, mut alice) = site.client(&site.alice, 0, Opportunistic);
+    let (_bob, mut bob) = site.client(&site.bob, 1, Opportunistic);
+    let usual = (None, "bbr".to_owned(), None);
+    let by_key = (Some("dynamic".to_owned()), "cubic".to_owned(), Some("NR-SACK".to_owned()));
+    for launcher in [&mut alice, &mut bob] {
+        let sent = pattern(2_000_000, 7);
+        assert!(exchange(launcher.connect_sctp(second), sent.clone()) == sent);
+    }
+    assert_eq!(sending(&theirs, "alice's notebook"), by_key, "whatever it connects to");
+    assert_eq!(sending(&theirs, "bob"), usual);
+    assert_eq!(counter(&theirs.status(), "stack_profiles_by_key"), 1);
+    // Associations that exist follow, also with a connection on them.
+    let mut stream = bob.connect_sctp(second);
+    stream.write_all(&pattern(100_000, 3)).unwrap();
+    rules
+        .write(&[&rule_for(first, "peer=bob profile=dynamic")[..], &rule_for(second, "")].concat());
+    theirs.send(&Request::Reload);
+    assert!(matches!(theirs.receive(), Reply::Reloaded { .. }));
+    assert_eq!(sending(&theirs, "alice's notebook"), usual);
+    assert_eq!(sending(&theirs, "bob"), by_key);
+    stream.write_all(&pattern(500_000, 5)).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    assert!(received == [pattern(100_000, 3), pattern(500_000, 5)].concat());
+    assert_eq!(sending(&theirs, "bob"), by_key);
 }

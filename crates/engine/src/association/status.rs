@@ -1,6 +1,7 @@
 //! The snapshot of an association.
 
 use super::tcb::Association;
+use crate::config::NrSack;
 use crate::path::{Path, PathState};
 use crate::status::{AssociationStatus, IdleReason, PathStatus};
 use crate::time::Instant;
@@ -16,6 +17,8 @@ impl Association {
             peer_rwnd: saturated(self.sender.peer_rwnd()),
             partial_reliability: self.sender.may_abandon(),
             authentication: self.security.is_authenticating(),
+            congestion: self.paths.iter().next().map(|path| path.congestion().name()),
+            nr_sack: receiver.is_some_and(|receiver| receiver.nr_sack() != NrSack::Off),
             receive_queued: receiver.map_or(0, crate::recv::Receiver::queued),
             cum_tsn: receiver.map(crate::recv::Receiver::cum_tsn),
             peer_extensions: self

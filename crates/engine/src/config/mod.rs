@@ -310,6 +310,19 @@ impl Config {
         self
     }
 
+    /// With what `like` says of sending that the peer need not know.
+    pub(crate) fn sending_like(self, like: &Self) -> Self {
+        Self {
+            congestion: like.congestion,
+            hystart: like.hystart,
+            queue_bound: like.queue_bound,
+            pacing: like.pacing,
+            stream_scheduling: like.stream_scheduling,
+            stream_mapping: like.stream_mapping.clone(),
+            ..self
+        }
+    }
+
     /// Whether associations may use this address of ours.
     pub(crate) fn allows(&self, local: IpAddr) -> bool {
         self.local_addresses.is_empty() || self.local_addresses.contains(&local)

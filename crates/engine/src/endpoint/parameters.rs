@@ -9,6 +9,7 @@ use super::{AssociationId, ConnectError, Endpoint};
 use crate::association::{Association, Ports};
 use crate::config::{Announce, Config};
 use crate::path::{PathRole, PathRule, pairing, scope};
+use crate::send;
 use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -64,6 +65,23 @@ impl Endpoint {
         let mut listener =
             |(ports, config)| Listener { ports, config: self.own_parameters(config) };
         self.listeners = listeners.into_iter().map(&mut listener).collect();
+    }
+
+    /// Lets an association send as `like` says from now on: congestion control, pacing, which stream goes next and over which
+    /// path. What has been measured of its paths stays, and what waits is sent by the new rules. All else stays, above
+    /// all what was agreed on with the peer in the handshake, such as NR-SACK. The association has parameters of its own
+    /// then, as after [`Self::connect_with`].
+    pub fn send_like(&mut self, now: Instant, id: AssociationId, like: &Config) {
+        let Some(association) = self.registry.get(id) else { return };
+        let before = association.parameters.as_deref().unwrap_or(&self.config).clone();
+        let parameters = self.own_parameters(before.sending_like(like));
+        if let Some(association) = self.registry.get_mut(id) {
+            association.parameters = Some(parameters);
+        }
+        self.with(now, id, |association, cx| {
+            association.paths.follow(cx.config);
+            send::follow(&mut association.sender, cx.config);
+        });
     }
 
     /// The SCTP ports of an association: ours, and the peer's.

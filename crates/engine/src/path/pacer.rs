@@ -71,6 +71,11 @@ impl Pacer {
         Self { pacing, due, hold: None, ahead: 0, ahead_until }
     }
 
+    /// Packets are paced from now on, or not any more.
+    pub(crate) fn set(&mut self, pacing: Pacing) {
+        self.pacing = pacing;
+    }
+
     /// Whether packets are paced at all.
     pub(crate) fn is_on(&self) -> bool {
         self.pacing == Pacing::On

@@ -91,10 +91,18 @@ impl Paths {
         self.list.reserve_exact(1);
         self.list.insert(at, path);
         self.regulation.is_stale = true;
-        self.sharing.is_on = config.shared_bottleneck == SharedBottleneck::Detect
-            && config.heartbeats
-            && !config.congestion.is_coupled();
+        self.sharing.is_on = looks_for_bottlenecks(config);
         Some(id)
+    }
+
+    /// Congestion control and pacing are those of `config` from now on. What is known of the paths stays.
+    pub(crate) fn follow(&mut self, config: &Config) {
+        for path in &mut self.list {
+            let about = (path.mtu(), path.addr.remote.is_ipv6());
+            path.congestion.follow(config, about);
+            path.pacer.set(config.pacing);
+        }
+        self.sharing.is_on = looks_for_bottlenecks(config);
     }
 
     /// The peer has answered at `remote`.
@@ -262,6 +270,13 @@ impl Paths {
             Some(_) | None => self.list.binary_search_by_key(&id, |path| path.id).ok(),
         }
     }
+}
+
+/// Whether it is measured which paths share a bottleneck. Algorithms that couple the paths need not know.
+fn looks_for_bottlenecks(config: &Config) -> bool {
+    config.shared_bottleneck == SharedBottleneck::Detect
+        && config.heartbeats
+        && !config.congestion.is_coupled()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
 //! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
+use super::Sender;
 use super::message::Outgoing;
 use super::parts::{Part, Unfinished};
 use super::perishable::{MessageKey, Perishables};
@@ -12,7 +13,7 @@ use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
 use crate::config::{Config, StreamMapping, StreamOptions};
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{DynamicMap, Room, home};
-use crate::schedule::stream::{Departure, Lane, StreamScheduler};
+use crate::schedule::stream::{Departure, Head, Lane, StreamScheduler};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -157,6 +158,32 @@ impl SendQueue {
             arrivals: 0,
             bytes: 0,
             messages: 0,
+        }
+    }
+
+    /// Which stream goes next, and over which path, is decided as `config` says from now on, for what waits already, too.
+    fn follow(&mut self, config: &Config) {
+        self.scheduler = config.stream_scheduling.scheduler();
+        for (id, options) in &self.options {
+            self.scheduler.set_options(*id, *options);
+        }
+        for (id, stream) in &self.streams {
+            // Whose message has begun has its turn, even if the rest of it was not given yet.
+            let begun = Head { arrival: self.arrivals, len: 0 };
+            let head = stream.head().or((self.begun == Some(*id)).then_some(begun));
+            if let Some(head) = head {
+                self.scheduler.add(*id, head);
+                self.scheduler.on_more(*id, head, stream.unsent);
+            }
+        }
+        if self.mapping != config.stream_mapping {
+            self.mapping = config.stream_mapping.clone();
+            let is_dynamic = self.mapping == StreamMapping::Dynamic;
+            // What waits has no path yet.
+            self.dynamic = is_dynamic.then(DynamicMap::default);
+            self.dynamic.iter_mut().for_each(|dynamic| dynamic.incomplete = true);
+            self.guests_next = PathSet::default();
+            self.count_unsent();
         }
     }
 
@@ -544,6 +571,11 @@ impl SendQueue {
     pub(super) fn lane(&self, path: PathId) -> Lane {
         (self.mapping != StreamMapping::Any).then_some(path)
     }
+}
+
+/// What `sender` has to send leaves as `config` says from now on.
+pub(crate) fn follow(sender: &mut Sender, config: &Config) {
+    sender.queue.follow(config);
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ mod reconfiguration;
 mod reneging;
 mod replays;
 mod restart;
+mod sending_like;
 mod setup;
 mod silence;
 mod states;

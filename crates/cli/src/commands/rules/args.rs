@@ -15,7 +15,8 @@ use std::path::PathBuf;
 ///
 /// Options of enable rules: half-close=on|off, proxy=on|off (local: send the client's address to
 /// the service by the PROXY protocol), sctp-only=on|off (remote: no fallback to TCP),
-/// form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic (remote),
+/// form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic
+/// (local: with key or peer),
 /// redundant=on|off (duplicate data on all paths), step-aside=auto|never (remote: use plain TCP to
 /// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
 /// any user of the peer's host could answer for them), encrypt=off|opportunistic|require (remote:

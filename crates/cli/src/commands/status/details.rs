@@ -39,9 +39,18 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
     if let Some(limits) = &status.path_limits {
         let _ = writeln!(out, "    uplinks by rule: {limits}");
     }
+    let profile = status.profile.as_ref().map_or(String::new(), |it| format!("profile {it}, "));
+    let _ = writeln!(out, "    {profile}congestion {}{}", status.congestion, lacking(status));
     status.paths.iter().for_each(|p| path(out, p));
     status.flows.iter().for_each(|f| flow(out, f));
     status.datagrams.iter().for_each(|d| datagrams(out, d));
+}
+
+/// What an association has not of the profile that a rule gives its peer.
+pub(super) fn lacking(status: &AssociationStatus) -> String {
+    status.profile_lacks.as_ref().map_or_else(String::new, |what| {
+        format!(", without {what}: that is settled before the key of the peer is known")
+    })
 }
 
 fn path(out: &mut String, path: &PathStatus) {

@@ -1,6 +1,7 @@
 //! An association in a few lines: the peer, its paths, its connections.
 
 use super::super::path::words;
+use super::details::lacking;
 use super::{bytes, encryption};
 use manypath_control::counted;
 use manypath_control::status::{AssociationStatus, FlowStatus, PathStatus};
@@ -32,6 +33,9 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
     }
     if let Some(limits) = &status.path_limits {
         let _ = writeln!(out, "    uplinks by rule: {limits}");
+    }
+    if let Some(profile) = status.profile.as_ref().filter(|_| status.profile_lacks.is_some()) {
+        let _ = writeln!(out, "    profile {profile} by rule{}", lacking(status));
     }
     let width = status.paths.iter().map(|path| way(path).len()).max().unwrap_or(0);
     status.paths.iter().for_each(|one| path(out, one, width));

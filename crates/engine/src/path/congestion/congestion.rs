@@ -76,11 +76,33 @@ impl Congestion {
         }
     }
 
+    /// The algorithm is that of `config` from now on; the path takes packets of `mtu` bytes. The window stays as it is,
+    /// and slow start goes on or is over as before.
+    pub(crate) fn follow(&mut self, config: &Config, (mtu, is_ipv6): (u16, bool)) {
+        if self.name == config.congestion {
+            return;
+        }
+        let (was_doubling, cwnd) = (self.is_doubling(), self.window.cwnd);
+        let mut new = Self::new(config.congestion, self.chunk_limit(), is_ipv6, config.hystart);
+        new.set_start(config, mtu);
+        new.window.reset(cwnd, if was_doubling { self.ssthresh() } else { cwnd - 1 });
+        (new.interval, new.own) = (core::mem::take(&mut self.interval), self.own);
+        if let (Algorithm::Window(controller), false) = (&mut new.algorithm, was_doubling) {
+            controller.on_reset(&new.window);
+        }
+        *self = new;
+    }
+
     /// The path sends its first data, as one of `paths` that do.
     pub(crate) fn begin(&mut self, paths: usize) {
         if self.name.divides_initial_window() {
             self.window.cwnd = (self.window.cwnd / paths.max(1)).max(self.window.chunk_limit);
         }
+    }
+
+    /// Its algorithm.
+    pub(crate) fn name(&self) -> CongestionControl {
+        self.name
     }
 
     /// Whether the groups that the other calls take must be made.
