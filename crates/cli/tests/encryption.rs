@@ -39,13 +39,24 @@ fn connections_and_datagrams_are_encrypted_and_the_key_of_the_server_is_kept() {
     let site = site(&["--encrypt", "opportunistic"]);
     let file = site.random_file("file", 2 << 20);
     // A stack of its own for each, as root, whose keeper writes what it learns.
-    for (round, standing) in ["new", "known"].into_iter().enumerate() {
+    // The second one has the ticket that the first one has left.
+    for (round, (how, standing)) in
+        [("encrypted", "new"), ("resumed", "known")].into_iter().enumerate()
+    {
         let options = ["--encrypt", ["opportunistic", "require"][round], "-v"];
         let done = fetch(&site, &options);
         assert_eq!(done.code, Some(0), "{done:?}");
         assert_eq!(std::fs::read(site.dir.join("got")).expect("got"), file);
-        let word = format!("encrypted by TLS_AES_128_GCM_SHA256, {standing} key SHA256:");
+        let word = format!("{how} by TLS_AES_128_GCM_SHA256, {standing} key SHA256:");
         assert!(done.stderr.contains(&word), "{done:?}");
+        let tickets = site.keys(Host::Left).join("tickets");
+        // The stack may end after its program.
+        wait_for("a ticket in the file", || {
+            let text = std::fs::read_to_string(&tickets).unwrap_or_default();
+            text.lines().filter(|line| !line.starts_with('#')).count() == 1
+        });
+        let mode = std::fs::metadata(tickets).expect("tickets").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         let known = std::fs::read_to_string(site.keys(Host::Left).join("known_peers"));
         assert!(known.expect("known_peers").starts_with(&format!("{} ", site.server())));
     }
