@@ -213,6 +213,21 @@ fn a_web_server_and_carriers_share_a_port() {
     assert_eq!(site.server_counter("udp_carrier_passes"), 1, "{:#}", site.server_status());
 }
 
+#[test]
+fn a_certificate_without_a_carrier_that_shows_it_is_an_error() {
+    let mut site = Site::new();
+    web_server_in_tls(&mut site);
+    let [chain, key] = ["tls/chain", "tls/key"].map(|name| site.dir.join(name));
+    for carriers in [&[][..], &["--carriers", "udp:443,tcp:443"]] {
+        let mut serve = site.command(Host::Right, MANYPATH);
+        serve.args(["serve", "--allow", "8080"]).args(carriers);
+        serve.arg("--tls-certificate").arg(&chain).arg("--tls-key").arg(&key);
+        let done = finish(serve);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains("add --carriers tls:443"), "{done:?}");
+    }
+}
+
 /// An HTTP proxy at port 3128, which connects to anywhere, for those who show what the variable AUTH says.
 const PROXY: &str = r#"
 import os, socket, threading

@@ -131,6 +131,7 @@ impl Stack {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let (settings, ignored) = Settings::load(&mut config).map_err(io::Error::other)?;
+        carriers::check(&config)?;
         log::set_levels(&config.log);
         ignored.iter().for_each(|wrong| warn!(target: log::CONTROL, "{wrong}; ignored"));
         let mut driver =

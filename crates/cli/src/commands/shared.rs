@@ -8,6 +8,8 @@
 use manypath_control::runtime;
 use manypath_engine::Profile;
 use manypath_gate::{StackChoice, group};
+use manypath_rules::KeptFile;
+use sha2::{Digest, Sha256};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
 use std::fs;
@@ -18,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Gives each `manypath run` a stack of its own, whatever its value.
 const OWN: &str = "MANYPATH_OWN_STACK";
+/// The file of the runtime directory with what makes names of stacks tell nothing of passwords.
+const SECRET: &str = "stack-names";
 /// Files that a stack reads or writes.
 const FILES: [&str; 7] = [
     "MANYPATH_CONFIG",
@@ -62,13 +66,32 @@ fn name(exe: &Path, args: &[OsString]) -> io::Result<PathBuf> {
     let program = fs::metadata(exe)?;
     let mut key = DefaultHasher::new();
     (namespace, args, FILES.map(std::env::var_os), std::env::var_os("HOME")).hash(&mut key);
-    super::stack::proxy_named().map(|named| without_password(&named)).hash(&mut key);
+    let directory = runtime::directory()?;
+    super::stack::proxy_and_user().map(|proxy| proxy_mark(&directory, &proxy)).hash(&mut key);
     (program.dev(), program.ino(), program.mtime(), program.mtime_nsec()).hash(&mut key);
     group::of("self").map(|group| unit(&group).to_owned()).hash(&mut key);
-    Ok(runtime::shared_path(&runtime::directory()?, key.finish()))
+    Ok(runtime::shared_path(&directory, key.finish()))
 }
 
-/// A proxy and its user. All users of this host see the name of a stack, from which a password could be guessed.
+/// What stands for the proxy with its user and password. All users of this host see the name of a stack, from which they could
+/// guess a password, so a secret that nobody else can read goes into it.
+fn proxy_mark(directory: &Path, (named, user): &(String, String)) -> [u8; 32] {
+    let secret = KeptFile::named(directory.join(SECRET)).read_or_make_secret(new_secret);
+    // Without a secret a changed password makes no other stack.
+    let said = match secret {
+        Ok(secret) => [&secret, named, user].map(String::as_str).join("\0"),
+        Err(_) => without_password(named),
+    };
+    Sha256::digest(said).into()
+}
+
+fn new_secret() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|e| io::Error::other(e.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A proxy and its user.
 fn without_password(proxy: &str) -> String {
     let Some((user, place)) = proxy.rsplit_once('@') else { return proxy.to_owned() };
     let (scheme, user) = user.split_once("://").unwrap_or(("", user));
@@ -117,6 +140,26 @@ mod tests {
             ["http://a:b@proxy:1", "http://a:c@x@proxy:1", "http://c:b@proxy:1", "a:b@p", "p:80"];
         let kept = ["http://a@proxy:1", "http://a@proxy:1", "http://c@proxy:1", "://a@p", "p:80"];
         assert_eq!(names.map(without_password), kept);
+    }
+
+    #[test]
+    fn another_password_is_another_stack_and_a_name_tells_nothing_without_the_secret() {
+        let folders = ["a", "b"].map(|name| {
+            let name = format!("manypath-stack-names-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        });
+        let mark = |folder: &PathBuf, named: &str, user: &str| {
+            proxy_mark(folder, &(named.to_owned(), user.to_owned()))
+        };
+        let [here, there] = &folders;
+        let first = mark(here, "http://a:b@proxy:1", "");
+        assert_eq!(first, mark(here, "http://a:b@proxy:1", ""));
+        assert_ne!(first, mark(here, "http://a:c@proxy:1", ""), "another password");
+        assert_ne!(mark(here, "proxy:1", "a:b"), mark(here, "proxy:1", "a:c"), "in the file");
+        assert_ne!(first, mark(there, "http://a:b@proxy:1", ""), "another secret");
+        folders.iter().for_each(|folder| fs::remove_dir_all(folder).unwrap());
     }
 
     #[test]

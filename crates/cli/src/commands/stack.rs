@@ -7,8 +7,8 @@ use manypath_daemon::{
     Keeper, Kept, KeyFiles, Knob, Level, Locals, LogTo, PeerCache, ProxyAt, SettingsFile,
 };
 use manypath_daemon::{Server, StackConfig, WaitingLog};
-use manypath_rules::RulesFile;
 use manypath_rules::paths::PathsFile;
+use manypath_rules::{KeptFile, RulesFile};
 use manypath_trust::IdentitySource;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -145,8 +145,16 @@ pub(crate) fn configure(
 }
 
 /// What the environment says of an HTTP proxy. It may have a password.
-pub(super) fn proxy_named() -> Option<String> {
+fn proxy_named() -> Option<String> {
     ["HTTPS_PROXY", "https_proxy"].into_iter().find_map(|name| std::env::var(name).ok())
+}
+
+/// What the environment says of an HTTP proxy, and of who uses it: the text of a file, which is empty where there is none.
+pub(super) fn proxy_and_user() -> Option<(String, String)> {
+    let named = proxy_named()?;
+    let file = std::env::var_os(PROXY_USER).map(|file| KeptFile::named(file.into()).read_secret());
+    let user = file.and_then(Result::ok).flatten();
+    Some((named, user.unwrap_or_default()))
 }
 
 /// Where the environment says that the HTTP proxy is, or why none is used.

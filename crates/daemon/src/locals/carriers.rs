@@ -2,7 +2,7 @@
 //!
 //! Which of them gets through on a path is found out by the driver, path by path (`crates/net/src/carriers/ways.rs`).
 
-use crate::config::Encapsulation;
+use crate::config::{Encapsulation, StackConfig};
 use crate::core::Core;
 use crate::locals::Local;
 use crate::log;
@@ -15,6 +15,19 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use tracing::warn;
+
+/// Whether what was said of carriers makes sense, once the settings are known.
+///
+/// # Errors
+/// A certificate is to be shown where no carrier shows one.
+pub(crate) fn check(config: &StackConfig) -> io::Result<()> {
+    let carrying = &config.carrying;
+    if carrying.tls.certificate.is_none() || carrying.carriers.tls_ports().next().is_some() {
+        return Ok(());
+    }
+    let text = "--tls-certificate: no carrier speaks TLS; add --carriers tls:443, or leave out the certificate";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
 
 /// Begins to use the carriers of the settings. The sockets of the local addresses are open.
 pub(crate) fn begin(core: &mut Core) {
