@@ -4,7 +4,7 @@ use crate::datagrams::Datagrams;
 use crate::direct::DirectFlow;
 use crate::error::{FlowError, OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
-use crate::message::{Beyond, RelayAnswer};
+use crate::message::{Beyond, RelayAnswer, SeenAt};
 use crate::mux::{FlowMux, Share, relaying};
 use crate::status::{FlowCounters, FlowStatus};
 use crate::table::FlowId;
@@ -131,6 +131,31 @@ impl Flows {
     /// Whether the peer has asked this side for that.
     pub const fn peer_registers(&self) -> bool {
         matches!(self, Self::Mux(mux) if relaying::peer_registers(mux))
+    }
+
+    /// Tells the peer at which addresses this side may be reached where no relay sees it. False if it was told the same
+    /// before. They are no secret from the peer alone: the association has to be encrypted.
+    pub fn tell_candidates(&mut self, addresses: SeenAt) -> bool {
+        match self {
+            Self::Mux(mux) => relaying::tell_candidates(mux, addresses),
+            Self::Direct(_) => false,
+        }
+    }
+
+    /// The addresses at which the peer says that it may be reached.
+    pub fn peer_candidates(&self) -> SeenAt {
+        match self {
+            Self::Mux(mux) => relaying::peer_candidates(mux).clone(),
+            Self::Direct(_) => SeenAt::default(),
+        }
+    }
+
+    /// Whether they are others than at the last call.
+    pub fn take_candidates_news(&mut self) -> bool {
+        match self {
+            Self::Mux(mux) => relaying::take_candidates_news(mux),
+            Self::Direct(_) => false,
+        }
     }
 
     /// See [`FlowMux::ask_whether_peer_relays`].

@@ -30,7 +30,7 @@ pub enum DatagramBody {
 /// Most addresses at which a host is seen.
 const MAX_SEEN: usize = 8;
 
-/// The addresses and UDP ports at which a relay sees a host, as NATs make them.
+/// The addresses and UDP ports at which a relay sees a host, as NATs make them, or at which it sees itself.
 ///
 /// ```text
 /// | header (8) | Count (1) | Reserved (3) | Count times: address (8 or 20) |
@@ -44,14 +44,14 @@ impl SeenAt {
         self.0.iter().copied()
     }
 
-    fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, FlowError> {
         let count = reader.u8()?;
         let _reserved = reader.array::<3>()?;
         let count = usize::from(count).min(MAX_SEEN);
         (0..count).map(|_| address::parse(reader)).collect::<Result<_, _>>().map(Self)
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[self.iter().count() as u8, 0, 0, 0]);
         self.iter().for_each(|address| address::encode(address, out));
     }

@@ -4,6 +4,7 @@
 //! has said that it relays, so nobody ever takes its destination for one of the acceptor's own addresses.
 
 use super::address;
+use super::datagram::SeenAt;
 use super::reader::Reader;
 use crate::INITIAL_CREDIT;
 use crate::error::FlowError;
@@ -29,6 +30,8 @@ pub enum RelayBody {
     Register,
     /// It does (type 139, unordered).
     Registered,
+    /// Addresses of the sender in networks that the receiver may be in, too (type 141, unordered).
+    Candidates(SeenAt),
 }
 
 /// Whether a side relays flows of the other one.
@@ -201,6 +204,7 @@ impl RelayBody {
     pub(crate) const OPEN: u8 = 136;
     const REGISTER: u8 = 138;
     const REGISTERED: u8 = 139;
+    const CANDIDATES: u8 = 141;
 
     pub(crate) const fn kind(&self) -> u8 {
         match self {
@@ -209,6 +213,7 @@ impl RelayBody {
             Self::Open(_) => Self::OPEN,
             Self::Register => Self::REGISTER,
             Self::Registered => Self::REGISTERED,
+            Self::Candidates(_) => Self::CANDIDATES,
         }
     }
 
@@ -224,6 +229,7 @@ impl RelayBody {
             Self::OPEN => Self::Open(Box::new(RelayOpen::parse(reader)?)),
             Self::REGISTER => Self::Register,
             Self::REGISTERED => Self::Registered,
+            Self::CANDIDATES => Self::Candidates(SeenAt::parse(reader)?),
             _ => return Ok(None),
         }))
     }
@@ -233,6 +239,7 @@ impl RelayBody {
             Self::Ask | Self::Register | Self::Registered => {}
             Self::Answer(answer) => out.extend_from_slice(&[*answer as u8, 0, 0, 0]),
             Self::Open(open) => open.encode(out),
+            Self::Candidates(addresses) => addresses.encode(out),
         }
     }
 }

@@ -44,6 +44,13 @@ fn every_body() -> Vec<Body> {
         Body::Relay(RelayBody::Answer(RelayAnswer::NotAllowed)),
         Body::Relay(RelayBody::Register),
         Body::Relay(RelayBody::Registered),
+        Body::Relay(RelayBody::Candidates(SeenAt::default())),
+        Body::Relay(RelayBody::Candidates(
+            ["10.0.0.1:9899", "[fd00::1]:9899"]
+                .map(|addr| addr.parse().unwrap())
+                .into_iter()
+                .collect(),
+        )),
         Body::Datagram(DatagramBody::SeenAt(SeenAt::default())),
         Body::Datagram(DatagramBody::SeenAt([v4, v6].into_iter().collect())),
         Body::Datagram(DatagramBody::SeenAt([v6; 9].into_iter().collect())),
@@ -144,7 +151,7 @@ fn longer_messages_are_read_as_far_as_known() {
 
 #[test]
 fn unknown_types_are_ignorable_from_128_on() {
-    for kind in [0, 9, 127, 141, 255] {
+    for kind in [0, 9, 127, 142, 255] {
         let bytes = [kind, 0, 0, 0, 0, 0, 0, 1, 9, 9];
         let expected = match kind {
             128.. => Ok(Parsed::Ignorable(kind)),

@@ -15,7 +15,7 @@ use crate::error::{FlowError, OpenError};
 use crate::event::{FlowEvent, Refusal};
 use crate::flow::{Flow, Phase, Recv};
 use crate::lanes::{LaneKey, Opener};
-use crate::message::{Beyond, Body, Control, RelayAnswer, RelayBody, RelayOpen};
+use crate::message::{Beyond, Body, Control, RelayAnswer, RelayBody, RelayOpen, SeenAt};
 use crate::table::FlowId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -42,13 +42,19 @@ pub(super) struct Relaying {
     /// The peer has asked for that, and is told that it is.
     peer_registers: bool,
     registered_due: bool,
+    /// Addresses that the peer is told beside those that others see, and its own; whether either is news.
+    candidates: SeenAt,
+    candidates_due: bool,
+    peer_candidates: SeenAt,
+    peer_candidates_new: bool,
     /// Flows that wait for the peer's answer.
     held: Vec<FlowId>,
 }
 
 impl Relaying {
     pub(super) const fn is_due(&self) -> bool {
-        self.ask_due || self.answer_due || self.register_due || self.registered_due
+        let registers = self.register_due || self.registered_due;
+        self.ask_due || self.answer_due || registers || self.candidates_due
     }
 }
 
@@ -146,6 +152,10 @@ impl FlowMux {
             }
             RelayBody::Register => self.relaying.answer_due = true,
             RelayBody::Registered => self.relaying.is_registered = true,
+            RelayBody::Candidates(addresses) => {
+                self.relaying.peer_candidates_new |= self.relaying.peer_candidates != addresses;
+                self.relaying.peer_candidates = addresses;
+            }
         }
         Ok(())
     }
@@ -183,6 +193,8 @@ impl FlowMux {
             (true, RelayBody::Register)
         } else if core::mem::take(&mut relaying.registered_due) {
             (false, RelayBody::Registered)
+        } else if core::mem::take(&mut relaying.candidates_due) {
+            (true, RelayBody::Candidates(relaying.candidates.clone()))
         } else {
             return None;
         };
@@ -222,6 +234,24 @@ pub(crate) const fn is_registered(mux: &FlowMux) -> bool {
 /// Whether the peer has asked for that.
 pub(crate) const fn peer_registers(mux: &FlowMux) -> bool {
     mux.relaying.peer_registers
+}
+
+/// Tells the peer addresses of this side, unless it was told the same before.
+pub(crate) fn tell_candidates(mux: &mut FlowMux, addresses: SeenAt) -> bool {
+    let relaying = &mut mux.relaying;
+    let is_new = relaying.candidates != addresses;
+    (relaying.candidates, relaying.candidates_due) = (addresses, relaying.candidates_due || is_new);
+    is_new
+}
+
+/// What the peer has told of its own addresses.
+pub(crate) const fn peer_candidates(mux: &FlowMux) -> &SeenAt {
+    &mux.relaying.peer_candidates
+}
+
+/// Whether they are others than at the last call.
+pub(crate) fn take_candidates_news(mux: &mut FlowMux) -> bool {
+    core::mem::take(&mut mux.relaying.peer_candidates_new)
 }
 
 /// A flow that waits until the peer has said whether it relays.

@@ -44,6 +44,7 @@ fn relay() -> impl Strategy<Value = Body> + Clone {
     let destinations = [destination().into(), name.unwrap().into()];
     prop_oneof![
         Just(RelayBody::Ask),
+        Just(RelayBody::Candidates([source()].into_iter().collect())),
         prop::sample::select(answers).prop_map(RelayBody::Answer),
         prop::sample::select(destinations.to_vec())
             .prop_map(move |one| RelayBody::Open(Box::new(open(one)))),
