@@ -86,6 +86,8 @@ counters! {
     handed_on,
     /// Of these, dropped because that loop had too many to look at, or did not have the address.
     hand_on_dropped,
+    /// ICMP messages that a relay has read and that concern none of its peers.
+    unrelated_icmp,
     /// Times that a path has got another carrier: a UDP port beside the usual one, or TCP.
     carrier_switches,
     /// Packets dropped because too much waited for a TCP connection that carries packets.

@@ -338,6 +338,11 @@ impl Driver {
         Some(pause)
     }
 
+    /// The user has read so many messages of ICMP that concern nobody: they count as a flood does.
+    pub fn note_unrelated(&mut self, messages: u64) {
+        self.exchange.counters.unrelated_icmp += messages;
+    }
+
     /// The loop has handled something for which others wait: it does not sleep before it polls again until bulk data has flowed
     /// alone for some time.
     pub fn hurry(&mut self) {

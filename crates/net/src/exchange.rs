@@ -93,8 +93,8 @@ impl Exchange {
         }
         self.take_strays(now);
         self.endpoint.leave_strays(self.passes_on());
-        let handed_on = self.counters.handed_on;
-        self.flood.look(now, flood::dropped(self.endpoint.counters()) + handed_on);
+        let others = self.counters.handed_on + self.counters.unrelated_icmp;
+        self.flood.look(now, flood::dropped(self.endpoint.counters()) + others);
         self.moderate(now);
     }
 

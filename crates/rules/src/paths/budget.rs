@@ -41,7 +41,8 @@ pub struct Date {
 
 impl Budget {
     /// Reads `10GB/month`; the case of units does not matter.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (size, period) = text.split_once('/')?;
         let period = [Period::Day, Period::Month].into_iter().find(|one| one.name() == period)?;
         let split = size.find(|c: char| !c.is_ascii_digit())?;
