@@ -20,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_cli::texts::Texts;
 use manypath_daemon::{Behind, Encapsulation, LocalName, RelayConfig, RelayTo};
 use manypath_engine::Profile;
+use manypath_rules::paths::Budget;
 use manypath_rules::{Encrypt, Via};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -303,6 +304,10 @@ pub(crate) struct ServeArgs {
     /// Connections that each peer may have through the relay at a time.
     #[arg(long, value_name = "N", default_value_t = RelayConfig::CONNECTIONS, requires = "relay")]
     pub(crate) relay_connections: usize,
+    /// What each peer may move through the relay in a day or a month, in both directions together, such as 10GB/month
+    /// (default: no limit).
+    #[arg(long, value_name = "SIZE/PERIOD", value_parser = parse_quota, requires = "relay")]
+    pub(crate) relay_quota: Option<Budget>,
     /// Pass connections to the ports of TLS carriers that do not name manypath's protocol on to this web server, as they
     /// are: both share the port. With `,proxy` it is told its clients' addresses by a line of the PROXY protocol.
     #[arg(long, value_name = "ADDR:PORT[,proxy]", value_parser = parse_behind)]
@@ -323,6 +328,10 @@ pub(crate) struct ServeArgs {
     pub(crate) anchored: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
+}
+
+fn parse_quota(text: &str) -> Result<Budget, String> {
+    Budget::parse(text).ok_or_else(|| "expected a size and a period, such as 10GB/month".to_owned())
 }
 
 fn parse_behind(text: &str) -> Result<Behind, String> {

@@ -74,6 +74,8 @@ struct Homes {
     server: u32,
     /// The relays that the client and the server are told of.
     relays: [&'static str; 2],
+    /// Where a direct path leads to the server.
+    direct: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,7 +117,8 @@ impl Homes {
              ip link add name lan type veth peer name eth netns {server}; ip link set lan netns {nat}"
         );
         sh(&site, Host::Right, &wires);
-        let homes = Self { site, client, server_nat: nat, server, relays: RELAY };
+        let direct = PUBLIC[1];
+        let homes = Self { site, client, server_nat: nat, server, relays: RELAY, direct };
         let uplink = "ip link set lo up; ip link set wan up; ip address add 10.78.0.2/24 dev wan
                       ip route add default via 10.78.0.1\n";
         homes.on_server_nat(&format!("{uplink}{}", home("wan", 1, server_nat)));
@@ -129,6 +132,35 @@ impl Homes {
                     PRIVATE[at]
                 ),
             );
+        }
+        homes
+    }
+
+    /// The client and the server are behind the same NAT, which leads nothing back that is meant for its own outside. The
+    /// relay is beyond it.
+    fn behind_one_nat() -> Self {
+        let mut site = Site::with_paths(&[PATH]);
+        let (client, server) =
+            (inner_host(&mut site, Host::Left), inner_host(&mut site, Host::Left));
+        let chains = PortRestricted.chains("pathA", PRIVATE[0]);
+        let router = format!(
+            "ip link add name lan type bridge; ip link set lan up; ip address add 192.168.2.1/24 dev lan
+             for host in {client} {server}; do
+                 ip link add name port$host type veth peer name eth netns $host
+                 ip link set port$host master lan up
+             done
+             echo 1 > /proc/sys/net/ipv4/ip_forward
+             nft -f - <<.\ntable ip nat {{\n{chains}\n}}\n.\n"
+        );
+        sh(&site, Host::Left, &router);
+        let (relays, direct) = ([RELAY[0]; 2], "192.168.2.3");
+        let homes = Self { site, client, server_nat: 0, server, relays, direct };
+        for (who, address) in [(Who::Client, PRIVATE[0]), (Who::Server, direct)] {
+            let line = format!(
+                "ip link set lo up; ip link set eth up; ip address add {address}/24 dev eth
+                 ip route add default via 192.168.2.1"
+            );
+            homes.sh(who, &line);
         }
         homes
     }
@@ -233,7 +265,7 @@ impl Homes {
     }
 
     fn is_direct(&self) -> bool {
-        self.active().iter().any(|remote| remote.starts_with(PUBLIC[1]))
+        self.active().iter().any(|remote| remote.starts_with(self.direct))
     }
 
     /// The URL of a file of the server, which is known by its key.
@@ -278,8 +310,8 @@ impl Homes {
                sleep 0.1
              done",
             self.url("file"),
-            PUBLIC[1],
-            PUBLIC[1]
+            self.direct,
+            self.direct
         );
         finish(self.run(&line))
     }
@@ -298,6 +330,23 @@ fn two_hosts_behind_nats_meet_at_a_relay_and_talk_directly() {
     assert!(homes.has_got(&file));
     let said = std::fs::read_to_string(homes.site.dir.join("log-client")).unwrap();
     assert!(said.contains("known key"), "the peer is known by its address: {said}");
+}
+
+#[test]
+fn two_hosts_behind_one_nat_find_each_other_in_its_network() {
+    let mut homes = Homes::behind_one_nat();
+    homes.start();
+    let file = homes.site.random_file("file", 4 << 20);
+    let mut curl = homes.begin_download("1M");
+    wait_for("a path within the network", || homes.is_direct());
+    let early = homes.relayed();
+    homes.wait_for_bytes(3 << 20);
+    assert!(homes.relayed() - early < 1 << 20, "data does not go by the relay any more");
+    assert!(curl.wait().unwrap().success());
+    assert!(homes.has_got(&file));
+    // The relay, which forwards the packets of the two, is told no address of theirs.
+    let seen = homes.status(Who::Relay).to_string();
+    assert!(!seen.contains(homes.direct) && !seen.contains(PRIVATE[0]), "{seen}");
 }
 
 #[test]
@@ -361,8 +410,14 @@ fn nobody_is_reached_who_is_not_registered_and_strangers_reach_nobody() {
     let homes = Homes::new(PortRestricted, PortRestricted);
     homes.site.random_file("file", 1000);
     let nobody = "http://[2001:2f::1]:8080/file";
-    let done = finish(homes.run(&format!("curl -sS -g -m 30 -o got {nobody}; echo $?")));
-    assert_eq!(done.stdout.trim(), "7", "{done:?}");
+    let curl = format!("curl -sS -g -m 30 -o got {nobody}; echo $?");
+    let done = finish(
+        homes.run(&format!("{curl}; {MANYPATH} status; {MANYPATH} doctor 2001:2f::1 2>&1 || true")),
+    );
+    assert_eq!(done.stdout.lines().next(), Some("7"), "{done:?}");
+    let told = format!("no relay leads there: {} does not know the host", RELAY[0]);
+    let by = done.stdout.lines().filter(|line| line.contains(&told));
+    assert_eq!(by.count(), 2, "status and doctor say so: {done:?}");
     assert_eq!(homes.counter(Who::Relay, "stack_onward_hosts_not_registered"), 1);
     // The relay still knows the client; the server does not any more.
     let bob = homes.own_key(Who::Server)["key"].as_str().unwrap().to_owned();

@@ -60,9 +60,9 @@ pub struct StackStatus {
     /// What the stack may do to its host.
     #[serde(default)]
     pub sandbox: SandboxStatus,
-    /// What the stack has relayed to other hosts, for each peer.
-    #[serde(default)]
-    pub relayed_peers: Vec<RelayedPeerStatus>,
+    /// What it has to do with relays.
+    #[serde(flatten)]
+    pub relaying: RelayingStatus,
     /// What each host behind the doors of a gateway has had.
     #[serde(default)]
     pub door_hosts: Vec<DoorHostStatus>,
@@ -120,6 +120,17 @@ pub struct SandboxStatus {
     pub missing: Vec<String>,
 }
 
+/// What a stack has to do with relays: as one, and as the client of others.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RelayingStatus {
+    /// What the stack has relayed to other hosts, for each peer.
+    #[serde(default)]
+    pub relayed_peers: Vec<RelayedPeerStatus>,
+    /// Hosts known by their keys, and what relays said that were asked for them in vain.
+    #[serde(default)]
+    pub searches: Vec<SearchStatus>,
+}
+
 /// What a relay has done for one peer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RelayedPeerStatus {
@@ -137,6 +148,27 @@ pub struct RelayedPeerStatus {
     pub to_destinations_bytes: u64,
     /// Bytes received from destinations.
     pub from_destinations_bytes: u64,
+}
+
+/// A host that was looked for at relays by the address of its key, not all of which led there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SearchStatus {
+    /// The address.
+    pub host: IpAddr,
+    /// The relay that leads there; none if no relay does.
+    pub relay: Option<IpAddr>,
+    /// Those that were asked before, in this order.
+    pub tried: Vec<RelayTried>,
+}
+
+/// A relay that does not lead to a host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RelayTried {
+    /// The relay.
+    pub relay: IpAddr,
+    /// `not-registered`: the host has not registered there; `no-answer`; `not-relay`: it is none, or not for this host;
+    /// `refused`: it, or the host, does not want to, or is at a limit.
+    pub outcome: String,
 }
 
 /// Connections of a host that come in at the doors of a gateway.

@@ -66,6 +66,8 @@ pub(crate) struct Association {
     pub(crate) begun: Instant,
     /// When it was last found without flows.
     pub(crate) idle_since: Instant,
+    /// Whether it stays without flows: a host is registered by it at a relay.
+    pub(crate) is_kept: bool,
     /// Streams that both sides had in each direction when it began.
     pub(crate) streams: u16,
     /// What was added to them.
@@ -119,7 +121,7 @@ impl Association {
     ) -> Self {
         let (flows, datagrams) = (BTreeMap::new(), BTreeMap::new());
         let (idle_since, held, doubted) = (begun, None, None);
-        let (input_over, spoken) = (false, false);
+        let (input_over, spoken, is_kept) = (false, false, false);
         Self {
             begun_with,
             profile_by_key: None,
@@ -131,6 +133,7 @@ impl Association {
             setup,
             begun,
             idle_since,
+            is_kept,
             streams,
             added: Streams::default(),
             mux,

@@ -10,7 +10,8 @@ use crate::scopes::LocalScope;
 use crate::services::Dial;
 use crate::stack::Stack;
 use manypath_control::status::{
-    AssociationStatus, EngineLoops, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
+    AssociationStatus, EngineLoops, FlowStatus, LocalStatus, MemoryStatus, PathStatus,
+    RelayingStatus, StackStatus,
 };
 use manypath_control::{path as control, runtime};
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
@@ -45,7 +46,11 @@ impl Stack {
             locals: local_statuses(&self.base.core),
             budgets: self.base.core.budgets.status(),
             quotas: match self.base.core.config.loop_index() {
-                0 => self.base.core.quotas.status(|quota| self.base.core.rules.gives(quota)),
+                0 => self.base.core.quotas.status(|quota| {
+                    let relay = self.base.core.config.relay.as_ref();
+                    let of_relay = relay.is_some_and(|relay| relay.quota == Some(quota));
+                    of_relay || self.base.core.rules.gives(quota)
+                }),
                 // The first one tells what all have counted.
                 _ => Vec::new(),
             },
@@ -56,7 +61,10 @@ impl Stack {
             },
             identity: self.base.keys.identity_status(),
             sandbox: self.sandbox_status(),
-            relayed_peers: self.services.onward.statuses(&self.relays, &self.datagrams),
+            relaying: RelayingStatus {
+                relayed_peers: self.services.onward.statuses(&self.relays, &self.datagrams),
+                searches: self.datagrams.rendezvous.searches(),
+            },
             door_hosts: self.door_hosts(),
             peers: self.attempts.peers.status(self.base.core.now),
             fallbacks: self.base.core.counters.fallbacks().clone(),

@@ -84,6 +84,8 @@ pub(crate) enum Timer {
     Punch(DatagramId),
     /// Flows through relays may not be needed any more.
     Ways,
+    /// A relay has had its time to lead to a host.
+    Search,
     /// Names of relays are looked up again.
     RelayNames,
     /// Those who watch paths are to be told.
@@ -165,6 +167,8 @@ impl Stack {
             Timer::Register => self.datagrams.rendezvous.register(base, &self.attempts),
             Timer::Punch(id) => self.datagrams.rendezvous.punch(base, id),
             Timer::Ways => self.datagrams.rendezvous.on_ways_timer(base),
+            // Each turn looks at it.
+            Timer::Search => {}
             Timer::Watch => self.watch.on_watch_timer(base),
             Timer::Drain => self.on_drain_timer(),
             Timer::Deserted => self.on_deserted_timer(),

@@ -131,7 +131,7 @@ fn relay(args: &ServeArgs, config: &mut StackConfig) -> Result<(), Failure> {
         return Err(Failure::usage("--relay needs --encrypt require, which --authorized implies"));
     }
     let (to, connections) = (args.relay_to.clone(), args.relay_connections);
-    config.relay = Some(RelayConfig { to, connections });
+    config.relay = Some(RelayConfig { to, connections, quota: args.relay_quota });
     Ok(())
 }
 

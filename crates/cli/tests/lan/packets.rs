@@ -65,6 +65,29 @@ fn pings_of_the_network_go_by_the_relay_with_the_errors_that_answer_them() {
     assert_eq!((network.rules(), links(&network)), before);
 }
 
+/// Echo replies to this host that nobody has asked for, as many as go.
+const FLOOD: &str = "import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+while True: s.sendto(bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]), ('127.0.0.1', 0))";
+
+#[test]
+fn a_flood_of_icmp_at_the_relay_is_read_with_pauses_and_pings_are_answered_beside_it() {
+    let network = network();
+    sh(&network.site, Host::Right, "ip link set lo up");
+    let gateway = network.gateway(&["--via", RELAY, "--tun", "tun-many"]);
+    said(&network, 0, "busybox", &["ping", "-c", "1", "-W", "10", PLAIN]);
+    let mut flood = network.site.lab.command(Host::Right, crate::common::find("python3"));
+    let mut flood = flood.args(["-c", FLOOD]).spawn().unwrap();
+    let counter = |name: &str| network.site.server_counter(name);
+    crate::common::wait_for("pauses", || counter("udp_flood_pauses") > 0);
+    let pinged = network.run(0, "ping", &["-c", "10", "-i", "0.2", "-W", "5", "-n", PLAIN]);
+    let _ = (flood.kill(), flood.wait());
+    assert_eq!(pinged.code, Some(0), "one at least is answered: {pinged:?}");
+    assert!(counter("udp_unrelated_icmp") > 0);
+    network.downloads(1, &super::plain());
+    end(gateway);
+}
+
 #[test]
 fn a_killed_gateway_leaves_neither_device_nor_rules() {
     let network = network();

@@ -149,8 +149,9 @@ impl Attempts {
         let Some(attempt) = self.all.get(&id) else { return };
         let Some(reason) = attempt.fallback else { return };
         if is_forbidden {
-            base.core.note_refused(attempt.open.destination, reason);
-            return self.fail(base, id, errno_of(reason));
+            let destination = attempt.open.destination;
+            base.core.note_refused(destination, reason);
+            return self.fail(base, id, errno_of(destination, reason));
         }
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         // Whoever asks for a name finds out its address then.

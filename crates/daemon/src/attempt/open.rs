@@ -332,7 +332,7 @@ pub(super) fn refuse_open(
     reason: FallbackReason,
 ) {
     core.note_refused(destination, reason);
-    let errno = errno_of(reason);
+    let errno = errno_of(destination, reason);
     core.reply(client.control, Reply::Failed { id: client.id, errno });
 }
 
@@ -401,9 +401,11 @@ pub(crate) fn must_fail(options: &Options, reason: FallbackReason) -> bool {
 }
 
 /// What a program hears that must not fall back to TCP: as near to the truth as connect() can be.
-pub(crate) fn errno_of(reason: FallbackReason) -> i32 {
+pub(crate) fn errno_of(destination: SocketAddr, reason: FallbackReason) -> i32 {
     use FallbackReason as R;
     match reason {
+        // No relay leads there.
+        R::Refused if is_key_address(destination.ip()) => libc::EHOSTUNREACH,
         R::Silent => libc::ETIMEDOUT,
         R::Refused | R::NotManypath | R::NotAllowed | R::Remembered | R::UnprovenPort => {
             libc::ECONNREFUSED

@@ -46,8 +46,10 @@ impl Base {
 
     /// The flow is gone. Returns who used it.
     pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
+        let now = self.core.now;
         let association = self.all.get_mut(&id)?;
         let used = association.flows.remove(&flow);
+        association.idle_since = now;
         if association.is_unused() && association.setup == Setup::Over {
             self.remove(id);
         } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())

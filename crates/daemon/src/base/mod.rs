@@ -345,14 +345,19 @@ impl Base {
     }
 
     pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
-        let timeout = self.core.idle_timeout(self.is_ours(id));
+        let (now, timeout) = (self.core.now, self.core.idle_timeout(self.is_ours(id)));
         let Some(association) = self.all.get_mut(&id) else { return };
-        let rested = self.core.now.since(association.idle_since) >= timeout;
-        if !rested || !association.is_unused() || association.setup != Setup::Established {
+        if association.setup != Setup::Established {
             return;
         }
-        if association.mux.is_registered() || association.mux.peer_registers() {
-            return self.watch_idle(id);
+        let is_in_use = !association.is_unused() || association.is_kept;
+        let due = if is_in_use { now } else { association.idle_since } + timeout;
+        if now < due {
+            // Those of this host are watched anew when their last flow ends.
+            if !association.is_ours() || association.is_kept {
+                self.core.timers.set(due, Timer::Idle(id));
+            }
+            return;
         }
         association.setup = Setup::Ending;
         if !association.is_ours() {

@@ -105,7 +105,7 @@ impl Datagrams {
     pub(super) fn drop_relay(&mut self, base: &mut Base, id: DatagramId) {
         let Some(relay) = self.relays.remove(&id) else { return };
         self.ready.remove(&id);
-        self.pings.end(id.0);
+        self.pings.end(base.core.now, id.0);
         match relay.side {
             Side::Program { client, .. } => drop(self.clients.remove(&client)),
             Side::Beyond(peer) => self.ended_onward.push((peer, relay.moved)),
@@ -173,8 +173,10 @@ pub(super) fn forget_datagrams(
     id: AssociationId,
     flow: DatagramFlow,
 ) -> Option<DatagramId> {
+    let now = base.core.now;
     let association = base.get_mut(&id)?;
     let user = association.datagrams.remove(&flow);
+    association.idle_since = now;
     if association.is_unused() && association.setup == Setup::Over {
         base.remove(id);
     } else if association.is_unused() && association.is_ours() {

@@ -5,6 +5,7 @@ use super::serve::refuse_datagrams;
 use super::{DatagramId, Step};
 use crate::attempt::{RelayAt, must_fail, patience_with_relay};
 use crate::base::Base;
+use crate::budgets::{Counter, follow_quotas};
 use crate::datagrams::Datagrams;
 use crate::log;
 use crate::packets::PACKETS;
@@ -86,7 +87,8 @@ impl Datagrams {
         let by = base.keys.who(association).map_or_else(String::new, |who| format!(" by {who}"));
         info!(target: log::CONNECTION, carrier = "sctp",
             "datagrams from {client} on to {destination}{by}: over association {}", association.0);
-        self.start(base, id, Relay { carrier: Some((association, flow)), ..relay });
+        let quota = quota_of(base, association);
+        self.start(base, id, Relay { carrier: Some((association, flow)), quota, ..relay });
         Ok(())
     }
 
@@ -105,13 +107,14 @@ impl Datagrams {
             .begin(&base.core.registry, id.0, peer)
             .and_then(|fd| Relay::new(fd, (&base.core.registry, id), side, PACKETS, client));
         let relay = relay.map_err(|_| {
-            self.pings.end(id.0);
+            self.pings.end(base.core.now, id.0);
             (Refusal::DestinationClosed, "packets_impossible")
         })?;
         base.with_datagrams(association, |datagrams| datagrams.accept(flow));
         info!(target: log::CONNECTION, carrier = "sctp",
             "packets from {client}: over association {}", association.0);
-        self.start(base, id, Relay { carrier: Some((association, flow)), ..relay });
+        let quota = quota_of(base, association);
+        self.start(base, id, Relay { carrier: Some((association, flow)), quota, ..relay });
         Ok(())
     }
 
@@ -133,17 +136,19 @@ impl Datagrams {
         std::mem::take(&mut self.ended_onward)
     }
 
-    /// The same of flows that are there.
+    /// The same of flows that are there, and of those that have ended and were not taken yet.
     pub(crate) fn moved_onward(&self) -> impl Iterator<Item = (PublicKey, Moved)> {
         let beyond = |relay: &Relay| match relay.side {
             Side::Beyond(peer) => Some((peer, relay.moved)),
             Side::Program { .. } | Side::Service => None,
         };
-        self.relays.values().filter_map(beyond).chain(self.rendezvous.moved())
+        let ended = self.ended_onward.iter().copied();
+        self.relays.values().filter_map(beyond).chain(ended).chain(self.rendezvous.moved())
     }
 
     /// Relays that were of no use since the last call, and why.
     pub(crate) fn take_failed_relays(&mut self) -> Vec<(RelayAt, FallbackReason)> {
+        self.failed_relays.extend(self.rendezvous.take_silent());
         std::mem::take(&mut self.failed_relays)
     }
 
@@ -200,6 +205,15 @@ pub(super) fn first_relay(
         }
     }
     Err(why)
+}
+
+/// Where what the peer of an association moves by this relay counts, if it has a quota.
+pub(super) fn quota_of(base: &mut Base, id: AssociationId) -> Option<Counter> {
+    let quota = base.core.config.relay.as_ref()?.quota?;
+    let key = base.keys.fingerprint_of(id)?;
+    let counter = base.core.quotas.counter(&key, base.keys.name_of(id), quota);
+    follow_quotas(&mut base.core);
+    Some(counter)
 }
 
 pub(super) fn association_with(

@@ -255,6 +255,7 @@ impl Datagrams {
             Some(Refusal::NotAllowed) if by.is_none() => FallbackReason::NotAllowed,
             Some(Refusal::NotRelay) => FallbackReason::NotRelay,
             Some(Refusal::DestinationClosed) => FallbackReason::NotRelayed,
+            Some(Refusal::OverQuota) => FallbackReason::OverQuota,
             Some(_) | None => FallbackReason::Busy,
         };
         // What was refused for now may be asked for again.
@@ -414,7 +415,10 @@ pub(super) fn refuse_datagrams(
 ) {
     core.count("datagrams_without_fallback");
     info!(target: log::CONNECTION, "datagrams to {destination}: refused: {reason}");
-    core.reply(client.control, Reply::Failed { id: client.id, errno: errno_of(reason) });
+    core.reply(
+        client.control,
+        Reply::Failed { id: client.id, errno: errno_of(destination, reason) },
+    );
 }
 
 pub(super) fn lifetime(core: &Core, options: &Options) -> Duration {

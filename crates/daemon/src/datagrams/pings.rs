@@ -21,12 +21,19 @@ use std::os::fd::OwnedFd;
 /// each engine loop has.
 const MAX_OF_PEER: usize = 512;
 const MAX_ALL: usize = 8192;
+/// Echo requests of one peer in a second, and how many may come at once.
+const RATE_OF_PEER: u64 = 512;
+/// How long a socket rests when a turn has read nothing but messages that concern no peer: the kernel drops what it has no
+/// room for meanwhile.
+const REST: Duration = Duration::from_millis(1);
 /// How long one outlasts its last request.
 const IDLE: Duration = Duration::from_secs(30);
 /// How often idle ones are looked for when there are too many.
 const LOOK: Duration = Duration::from_secs(1);
-/// Packets that are taken from a socket before others have their turn.
+/// Packets that are taken from a flow, and messages from a raw socket, before others have their turn: about as many as the
+/// kernel keeps for one.
 const TURN: usize = 64;
+const TURN_OF_SOCKET: u64 = 256;
 const MAX_PACKET: usize = 65_535;
 const ECHO_HEADER: usize = 8;
 /// What replies may pass whose own limit is not known.
@@ -48,10 +55,54 @@ pub(crate) struct Pings {
     sequences: BTreeMap<u16, (Key, Instant)>,
     identifiers: BTreeMap<Key, u16>,
     last: u16,
+    /// What each peer may still send.
+    allowances: BTreeMap<PublicKey, Allowance>,
+    /// Sockets that rest until then.
+    resting: BTreeMap<u64, Instant>,
     /// Which engine loop this is, of how many: their sockets all receive the same, so each has identifiers of its own.
     seat: Option<(u16, u16)>,
     looked: Instant,
     room: Vec<u8>,
+}
+
+/// Echo requests that a peer may send on: as many as in a second can be saved up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Allowance {
+    /// In parts of a nanosecond at the rate of a peer.
+    saved: u64,
+    at: Instant,
+}
+
+impl Allowance {
+    const ONE: u64 = 1_000_000_000 / RATE_OF_PEER;
+    const MOST: u64 = Self::ONE * RATE_OF_PEER;
+
+    const fn full(at: Instant) -> Self {
+        Self { saved: Self::MOST, at }
+    }
+
+    /// Takes one. False if there is none.
+    fn take(&mut self, now: Instant) -> bool {
+        let elapsed = now.since(self.at).as_nanos();
+        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        (self.saved, self.at) = (self.saved.saturating_add(elapsed).min(Self::MOST), now);
+        let left = self.saved.checked_sub(Self::ONE);
+        self.saved = left.unwrap_or(self.saved);
+        left.is_some()
+    }
+
+    fn is_full(&self, now: Instant) -> bool {
+        now.since(self.at) >= Duration::from_secs(1)
+    }
+}
+
+/// What has come of a look at a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Heard {
+    Nothing,
+    /// What concerns no peer.
+    Unrelated,
+    Answer,
 }
 
 impl Pings {
@@ -95,8 +146,10 @@ impl Pings {
         Ok(far)
     }
 
-    pub(crate) fn end(&mut self, id: u64) {
+    pub(crate) fn end(&mut self, now: Instant, id: u64) {
         if self.flows.remove(&id).is_some() {
+            // A peer gains nothing by a new flow.
+            self.allowances.retain(|_, allowance| !allowance.is_full(now));
             self.peers.remove(&id);
             let own: Vec<Key> = self.of_flow(id).copied().collect();
             own.into_iter().for_each(|key| self.forget(key));
@@ -127,12 +180,37 @@ impl Pings {
     pub(crate) fn on_socket(&mut self, base: &mut Base, services: &mut Services, id: u64) {
         let mut room = std::mem::take(&mut self.room);
         room.resize(MAX_PACKET, 0);
-        let more = (0..TURN).all(|_| match self.sockets.contains_key(&id) {
-            true => self.hear(base, id, &mut room),
-            false => self.send(base, services, id, &mut room),
-        });
+        match self.sockets.contains_key(&id) {
+            true => self.hear_some(base, id, &mut room),
+            false if (0..TURN).all(|_| self.send(base, services, id, &mut room)) => {
+                base.core.in_next_turn(Timer::Ping(id));
+            }
+            false => {}
+        }
         self.room = room;
-        if more {
+    }
+
+    /// Hands on what a socket has, as much as a turn allows.
+    fn hear_some(&mut self, base: &mut Base, id: u64, room: &mut [u8]) {
+        let now = base.core.now;
+        if self.resting.get(&id).is_some_and(|until| now < *until) {
+            return;
+        }
+        self.resting.remove(&id);
+        let (mut unrelated, mut heard) = (0, Heard::Nothing);
+        for _ in 0..TURN_OF_SOCKET {
+            heard = self.hear(base, id, room);
+            unrelated += u64::from(heard == Heard::Unrelated);
+            if heard == Heard::Nothing {
+                break;
+            }
+        }
+        base.core.driver.note_unrelated(unrelated);
+        if unrelated == TURN_OF_SOCKET {
+            base.core.count("packets_pauses");
+            self.resting.insert(id, now + REST);
+            base.core.after(REST, Timer::Ping(id));
+        } else if heard != Heard::Nothing {
             base.core.in_next_turn(Timer::Ping(id));
         }
     }
@@ -177,6 +255,9 @@ impl Pings {
         packet: &Packet<'_>,
         echo: Echo<'_>,
     ) -> &'static str {
+        if !self.is_within_rate(now, id) {
+            return "packets_denied_rate";
+        }
         let key = (id, packet.source, packet.destination, echo.identifier);
         let Some(identifier) = self.identifier(now, key) else { return "packets_denied_too_many" };
         let is_ipv4 = packet.destination.is_ipv4();
@@ -192,6 +273,11 @@ impl Pings {
             Ok(()) => "packets_sent_on",
             Err(_) => "packets_not_sent",
         }
+    }
+
+    fn is_within_rate(&mut self, now: Instant, id: u64) -> bool {
+        let Some(peer) = self.peers.get(&id) else { return false };
+        self.allowances.entry(*peer).or_insert(Allowance::full(now)).take(now)
     }
 
     /// The identifier on the wire of a sequence, which may begin now.
@@ -221,21 +307,22 @@ impl Pings {
         Some(identifier)
     }
 
-    /// Hands an answer, or an error, to whom it is for; whether there may be more.
-    fn hear(&self, base: &mut Base, id: u64, room: &mut [u8]) -> bool {
-        let Some(socket) = self.sockets.get(&id) else { return false };
+    /// Hands an answer, or an error, to whom it is for.
+    fn hear(&self, base: &mut Base, id: u64, room: &mut [u8]) -> Heard {
+        let Some(socket) = self.sockets.get(&id) else { return Heard::Nothing };
         let is_ipv4 = socket.is_ipv4();
         let (length, from, ttl) = match socket.receive(room) {
             Ok(received) => received,
-            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Nothing,
+            Err(_) => return Heard::Unrelated,
         };
         let message = room.get(..length).unwrap_or_default();
         // What was for this host's own pings is nobody's here.
-        if let Some((flow, packet)) = self.answer(is_ipv4, from, ttl.unwrap_or(TTL), message) {
-            base.core.count("packets_received");
-            self.tell(base, flow, &packet);
-        }
-        true
+        let answer = self.answer(is_ipv4, from, ttl.unwrap_or(TTL), message);
+        let Some((flow, packet)) = answer else { return Heard::Unrelated };
+        base.core.count("packets_received");
+        self.tell(base, flow, &packet);
+        Heard::Answer
     }
 
     /// The packet that a message from the network becomes for a host of a peer, and its flow.
@@ -385,6 +472,21 @@ mod tests {
         assert!(pings.identifier(Instant::ZERO, key(3, 3)).is_some(), "of another peer");
         assert!(pings.identifier(Instant::ZERO + IDLE, one_more).is_some());
         assert_eq!((pings.identifiers.len(), pings.sequences.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_peer_has_a_rate_over_all_its_flows_and_saves_up_no_more_than_a_second() {
+        let (peer, other) = (PublicKey::from([1; 32]), PublicKey::from([2; 32]));
+        let peers = BTreeMap::from([(1, peer), (2, peer), (3, other)]);
+        let mut pings = Pings { peers, ..Pings::default() };
+        let ms = |time| Instant::ZERO + Duration::from_millis(time);
+        let mut sent = |at, flow| (0..2000).filter(|_| pings.is_within_rate(at, flow)).count();
+        assert_eq!(sent(ms(0), 1), 512);
+        assert_eq!(sent(ms(0), 2), 0, "of the same peer");
+        assert_eq!(sent(ms(0), 3), 512, "of another one");
+        assert_eq!(sent(ms(500), 2), 256);
+        assert_eq!(sent(ms(90_000), 1), 512);
+        assert_eq!(sent(ms(90_000), 4), 0, "a flow that is gone");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::DatagramId;
 use super::Datagrams;
 use crate::attempt::{Client, RelayAt};
 use crate::base::Base;
+use crate::budgets::Counter;
 use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -58,8 +59,9 @@ pub(super) struct Relay {
     pub(super) carrier: Option<(AssociationId, DatagramFlow)>,
     /// The relay by which they go.
     pub(super) by: Option<RelayAt>,
-    /// Bytes from the socket and to it.
+    /// Bytes from the socket and to it, and where they count, if its peer has a quota.
     pub(super) moved: (u64, u64),
+    pub(super) quota: Option<Counter>,
     /// When something came or went last.
     pub(super) last: Instant,
     /// Its program has gone: what it has sent is still delivered until then.
@@ -97,6 +99,7 @@ impl Relay {
             carrier: None,
             by: None,
             moved: (0, 0),
+            quota: None,
             last: Instant::ZERO,
             ends: None,
             telling: false,
@@ -189,6 +192,7 @@ impl Datagrams {
         let sent = base.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
         if let Some(relay) = self.relays.get_mut(&id) {
             relay.moved.0 += payload.len() as u64;
+            relay.quota.iter().for_each(|quota| quota.add(payload.len() as u64));
             relay.too_long += u64::from(sent == Some(Err(DatagramError::TooLong)));
         }
     }
@@ -226,6 +230,7 @@ impl Datagrams {
     ) {
         self.follow_answer(base, id);
         self.rendezvous.follow_guest(base, id);
+        self.rendezvous.follow_candidates(base, id);
         loop {
             let association = base.get_mut(&id);
             let datagrams = association.and_then(|one| one.mux.datagrams_mut());
@@ -304,6 +309,7 @@ impl Datagrams {
         let Some(relay) = self.relays.get_mut(&id) else { return };
         relay.last = base.core.now;
         relay.moved.1 += payload.len() as u64;
+        relay.quota.iter().for_each(|quota| quota.add(payload.len() as u64));
         match relay.socket.send(payload) {
             Ok(_) => relay.delivered += 1,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

@@ -148,6 +148,17 @@ impl VirtualHost {
         .collect()
     }
 
+    /// What the stack says of itself to a launcher that asks before the turn at this time.
+    pub(crate) fn status_at(&mut self, at: u64) -> StackStatus {
+        self.send(&Request::Status);
+        let mut assembler = Assembler::default();
+        let parts = self.replies(at).into_iter().filter_map(|reply| match reply {
+            Reply::StatusPart(part) => assembler.add(part).unwrap(),
+            _ => None,
+        });
+        serde_json::from_str(&parts.last().unwrap()).unwrap()
+    }
+
     /// Hands over one end of a fresh connection.
     pub(crate) fn attach(&self, id: u64) -> TcpStream {
         let (near, far) = tcp_pair();

@@ -29,6 +29,7 @@ mod proven;
 mod redirector;
 mod relayed_datagrams;
 mod relays;
+mod rendezvous;
 mod restarts;
 mod resumption;
 mod rules;

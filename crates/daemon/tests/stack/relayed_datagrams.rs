@@ -1,10 +1,11 @@
 //! Datagrams that a relay leads on to hosts without manypath.
 
-use crate::common::{Host, LIMIT, Launcher, Table, counter};
+use crate::common::{Host, LIMIT, Launcher, Table, VirtualHost, counter};
 use crate::relays::{Ground, relayed};
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport};
 use manypath_daemon::StackConfig;
+use manypath_rules::paths::Budget;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -90,6 +91,49 @@ fn datagrams_go_by_the_relay_and_keep_their_bounds() {
 }
 
 #[test]
+fn a_status_in_the_turn_in_which_a_flow_ends_has_its_bytes() {
+    let ground = Ground::new();
+    let mut relay = VirtualHost::new(ground.relay());
+    let (_table, _client, mut launcher) = client(&ground, "");
+    let destination = echoes(ground.far());
+    let begun = std::time::Instant::now();
+    let now = || u64::try_from(begun.elapsed().as_millis()).unwrap();
+    let program = std::thread::spawn(move || {
+        let program = opened(&mut launcher, destination);
+        come_back(&program, &[1200]);
+        (program, launcher)
+    });
+    while !program.is_finished() {
+        relay.replies(now());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _held = program.join().unwrap();
+    assert_eq!(relayed(&relay.status()).from_destinations_bytes, 1200);
+    // The flow is idle when the status is asked for.
+    let status = relay.status_at(now() + 90_000);
+    assert_eq!(counter(&status, "stack_datagram_relays_ended"), 1, "{status:#?}");
+    let peer = relayed(&status);
+    assert_eq!((peer.from_destinations_bytes, peer.to_destinations_bytes), (1200, 1200));
+    assert_eq!(relayed(&relay.status()).from_destinations_bytes, 1200);
+    assert_eq!(relayed(&relay.status()).open, 0);
+}
+
+#[test]
+fn datagrams_count_for_the_quota_of_the_relay() {
+    let ground = Ground::new();
+    let mut config = ground.relay();
+    config.relay.as_mut().unwrap().quota = Budget::parse("100kB/day");
+    let (_relay, at_relay) = Host::with_launcher(config);
+    let (_table, _client, mut launcher) = client(&ground, "");
+    let destination = echoes(ground.far());
+    let program = opened(&mut launcher, destination);
+    come_back(&program, &[40_000, 20_000]);
+    at_relay
+        .wait_for("the bytes", |status| status.quotas.iter().any(|it| it.used_bytes == 120_000));
+    assert_eq!(left(&mut launcher, destination), FallbackReason::OverQuota);
+}
+
+#[test]
 fn closed_destinations_get_no_datagrams_from_the_relay() {
     let ground = Ground::new();
     let (_relay, at_relay) = Host::with_launcher(ground.relay());
@@ -148,7 +192,7 @@ fn strangers_and_hosts_that_are_no_relays_lead_no_datagrams_on() {
     let (_table, _client, mut launcher) = client(&ground, "");
     let destination = echoes(ground.far());
     assert_eq!(left(&mut launcher, destination), FallbackReason::NotAuthorized);
-    assert!(at_relay.status().relayed_peers.is_empty());
+    assert!(at_relay.status().relaying.relayed_peers.is_empty());
     let ground = Ground::new();
     let StackConfig { keys, encrypt, .. } = ground.relay();
     let server = StackConfig { keys, encrypt, ..ground.network.server_config(&[]) };
@@ -187,5 +231,5 @@ fn rules_keep_datagrams_from_the_relay() {
     let (_table, _client, mut launcher) = client(&ground, "via=off");
     let reason = left(&mut launcher, echoes(ground.far()));
     assert!(matches!(reason, FallbackReason::Refused | FallbackReason::Silent), "{reason}");
-    assert!(at_relay.status().relayed_peers.is_empty());
+    assert!(at_relay.status().relaying.relayed_peers.is_empty());
 }

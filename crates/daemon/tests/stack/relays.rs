@@ -14,6 +14,7 @@ use manypath_engine::CloseReason;
 use manypath_flow::message::{Body, Control, Parsed, RelayBody, RelayOpen};
 use manypath_flow::{PPID_CONTROL, Refusal};
 use manypath_rules::Encrypt;
+use manypath_rules::paths::Budget;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -57,7 +58,7 @@ impl Ground {
         keys.authorized_peers = Some(self.list());
         let to = vec![format!("{}", self.far()).parse().unwrap()];
         StackConfig {
-            relay: Some(RelayConfig { to, connections: 8 }),
+            relay: Some(RelayConfig { to, connections: 8, quota: None }),
             encrypt: Encrypt::Require,
             keys: Some(keys),
             ..self.network.server_config(&[])
@@ -72,7 +73,9 @@ impl Ground {
 }
 
 pub(crate) fn relayed(status: &StackStatus) -> &RelayedPeerStatus {
-    let [one] = &status.relayed_peers[..] else { panic!("{:?}", status.relayed_peers) };
+    let [one] = &status.relaying.relayed_peers[..] else {
+        panic!("{:?}", status.relaying.relayed_peers)
+    };
     one
 }
 
@@ -193,6 +196,26 @@ fn clients_of_a_door_go_by_the_relay_and_names_are_looked_up_there() {
 }
 
 #[test]
+fn who_has_used_up_the_quota_of_the_relay_gets_nothing_more_by_it() {
+    let ground = Ground::new();
+    let mut config = ground.relay();
+    config.relay.as_mut().unwrap().quota = Budget::parse("1MB/day");
+    let (_relay, at_relay) = Host::with_launcher(config);
+    let (_client, mut launcher) = Host::with_launcher(ground.client());
+    let destination = service(ground.far(), echo);
+    let sent = pattern(300_000, 7);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    let [quota] = &at_relay.status().quotas[..] else { panic!("{:#?}", at_relay.status()) };
+    assert_eq!((quota.used_bytes, quota.used_up), (600_000, false));
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    assert_eq!(launcher.direct(destination).0, FallbackReason::OverQuota);
+    let status = at_relay.status();
+    assert_eq!(counter(&status, "stack_onward_denied_over_quota"), 1);
+    assert_eq!(relayed(&status).denied, 1);
+    assert!(status.quotas[0].used_up);
+}
+
+#[test]
 fn only_authorized_peers_are_relayed() {
     let ground = Ground::new();
     ground.authorize(&["other"]);
@@ -203,7 +226,7 @@ fn only_authorized_peers_are_relayed() {
     let (reason, _) = launcher.direct(listener.local_addr().unwrap());
     assert_eq!(reason, FallbackReason::NotAuthorized);
     let status = at_relay.status();
-    assert!(status.relayed_peers.is_empty(), "{:?}", status.relayed_peers);
+    assert!(status.relaying.relayed_peers.is_empty(), "{:?}", status.relaying.relayed_peers);
     assert_eq!(counter(&status, "stack_peers_not_authorized"), 1);
     assert!(listener.accept().is_err(), "the relay has connected for a stranger");
 }
@@ -218,7 +241,7 @@ fn a_stranger_that_asks_without_a_key_is_refused() {
     peer.connect(relay);
     let closed = peer.wait_closed();
     assert!(matches!(closed, CloseReason::PeerAborted(_)), "{closed:?}");
-    assert!(at_relay.status().relayed_peers.is_empty());
+    assert!(at_relay.status().relaying.relayed_peers.is_empty());
     // A server that is no relay relays nothing either, whoever asks.
     let ground = Ground::new();
     let (_server, at_server) = Host::with_launcher(ground.network.server_config(&[]));
@@ -412,10 +435,11 @@ fn two_relays_that_name_each_other_do_not_lead_in_circles() {
         assert_eq!(counter(&second, "stack_onward_chained"), round);
     }
     // The client's connections alone have gone on.
-    let status = at_first
-        .wait_for("the ends", |status| status.relayed_peers.iter().all(|peer| peer.open == 0));
-    let denied: u64 = status.relayed_peers.iter().map(|peer| peer.denied).sum();
-    assert_eq!((status.relayed_peers.len(), denied), (2, 2));
+    let status = at_first.wait_for("the ends", |status| {
+        status.relaying.relayed_peers.iter().all(|peer| peer.open == 0)
+    });
+    let denied: u64 = status.relaying.relayed_peers.iter().map(|peer| peer.denied).sum();
+    assert_eq!((status.relaying.relayed_peers.len(), denied), (2, 2));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
     AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus, QuotaStatus,
-    RelayedPeerStatus, SandboxStatus, StackStatus,
+    RelayTried, RelayedPeerStatus, SandboxStatus, SearchStatus, StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -131,7 +131,8 @@ fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
     if stack.loop_index == 0 && (args.verbose || stack.sandbox.user == 0) {
         *out += &sandbox(&stack.sandbox);
     }
-    stack.relayed_peers.iter().for_each(|it| relayed(out, it));
+    stack.relaying.relayed_peers.iter().for_each(|it| relayed(out, it));
+    stack.relaying.searches.iter().for_each(|it| *out += &format!("  {}\n", search(it)));
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
         let _ = writeln!(
@@ -177,6 +178,26 @@ fn relayed(out: &mut String, peer: &RelayedPeerStatus) {
         bytes(peer.to_destinations_bytes),
         bytes(peer.from_destinations_bytes),
     );
+}
+
+/// What relays have said of a host that is known by its key.
+pub(super) fn search(search: &SearchStatus) -> String {
+    let told = |tried: &RelayTried| {
+        let why = match &*tried.outcome {
+            "not-registered" => "does not know the host",
+            "no-answer" => "does not answer",
+            "not-relay" => "is no relay for this host",
+            _ => "refuses",
+        };
+        format!("{} {why}", tried.relay)
+    };
+    let tried: Vec<String> = search.tried.iter().map(told).collect();
+    let tried = tried.join(", ");
+    match (search.relay, tried.is_empty()) {
+        (Some(relay), _) => format!("{}: by relay {relay}: {tried}", search.host),
+        (None, true) => format!("{}: no relay has an address", search.host),
+        (None, false) => format!("{}: no relay leads there: {tried}", search.host),
+    }
 }
 
 /// What became of the rights of root, if root has started the stack.

@@ -56,7 +56,10 @@ impl Rendezvous {
             let association = association_with(base, relay, unbound, &options).ok()?;
             Some((association, relay))
         });
-        (self.home, self.asked) = begun.unzip();
+        let before = std::mem::replace(&mut self.home, begun.map(|(id, _)| id));
+        // Should it register this host yet, nobody would be called by it.
+        before.into_iter().for_each(|id| super::keep(base, id, false));
+        self.asked = begun.map(|(_, relay)| relay);
     }
 
     /// The relay may have said meanwhile that it is one.
@@ -67,6 +70,7 @@ impl Rendezvous {
             return;
         };
         if association.mux.is_registered() {
+            super::keep(base, id, true);
             if self.registered != Some(id) {
                 (self.registered, self.warned) = (Some(id), false);
                 base.core.count("own_registrations");
@@ -106,11 +110,13 @@ impl Rendezvous {
         if !base.core.phase.serves_peers() || !is_key_address(source.ip()) {
             return refuse_datagrams(base, id, flow, Refusal::NotAllowed, "calls_refused");
         }
-        self.begin_leg(base, (id, flow), SocketAddr::new(source.ip(), PORT));
+        let remote = SocketAddr::new(source.ip(), PORT);
+        let leg = self.begin_leg(base, (id, flow), remote);
         base.with_datagrams(id, |datagrams| {
             datagrams.set_lifetime(flow, super::LIFETIME);
             datagrams.accept(flow);
         });
+        self.on_called(base, leg, remote);
         base.core.count("calls_answered");
     }
 }

@@ -1,10 +1,12 @@
 //! The relay: two flows of datagrams, each of an association with an authorized peer, become one.
 
 use super::super::DatagramId;
+use super::super::onward::quota_of;
 use super::super::open::use_datagrams;
 use super::super::serve::refuse_datagrams;
-use super::{Carrier, LIFETIME, PORT, Rendezvous};
+use super::{Carrier, LIFETIME, PORT, Rendezvous, keep};
 use crate::base::Base;
+use crate::budgets::Counter;
 use crate::log;
 use crate::services::Services;
 use manypath_engine::{AssociationId, Duration, Instant};
@@ -14,6 +16,9 @@ use manypath_trust::Fingerprint;
 use std::net::{IpAddr, SocketAddr};
 use tracing::info;
 
+/// Associations with one key by which it stays registered: that of a host that has moved, and the one before.
+const MAX_GUESTS_OF_KEY: usize = 2;
+
 /// One of two flows that are joined.
 #[derive(Debug)]
 pub(super) struct Half {
@@ -22,6 +27,8 @@ pub(super) struct Half {
     /// Who has opened it, at that end, and what has been moved from and to the far end.
     opener: Option<PublicKey>,
     moved: (u64, u64),
+    /// Where that counts, if the opener has a quota.
+    quota: Option<Counter>,
     /// Where it was told that the other end is seen.
     told: SeenAt,
     last: Instant,
@@ -65,10 +72,12 @@ impl Rendezvous {
         let (near_id, far_id) = (DatagramId(near_id), DatagramId(far_id));
         let last = base.core.now;
         let half = |carrier, other, opener| {
-            let (moved, told) = ((0, 0), SeenAt::default());
-            Half { carrier, other, opener, moved, told, last }
+            let (moved, told, quota) = ((0, 0), SeenAt::default(), None);
+            Half { carrier, other, opener, moved, quota, told, last }
         };
-        self.halves.insert(near_id, half((id, flow), far_id, Some(peer)));
+        let quota = quota_of(base, id);
+        let near = Half { quota, ..half((id, flow), far_id, Some(peer)) };
+        self.halves.insert(near_id, near);
         self.halves.insert(far_id, half(far, near_id, None));
         use_datagrams(base, id, flow, near_id);
         use_datagrams(base, far.0, far.1, far_id);
@@ -85,6 +94,7 @@ impl Rendezvous {
         let asks = base.get(&id).is_some_and(|one| one.mux.peer_registers());
         if asks && !self.guests.contains(&id) {
             self.guests.retain(|guest| base.get(guest).is_some());
+            self.keep_guest(base, id);
             self.guests.insert(id);
             base.core.count("hosts_registered");
             let who = base.keys.who(id).unwrap_or_default();
@@ -92,9 +102,20 @@ impl Rendezvous {
         }
     }
 
+    /// The latest associations with a key stay for as long as their peers answer: those before them end when they are idle.
+    fn keep_guest(&self, base: &mut Base, id: AssociationId) {
+        let key = base.keys.peer_of(id);
+        let of_key = |guest: &AssociationId| base.keys.peer_of(*guest) == key;
+        let earlier = self.guests.iter().rev().copied().filter(of_key);
+        let earlier: Vec<_> = earlier.skip(MAX_GUESTS_OF_KEY - 1).collect();
+        earlier.into_iter().for_each(|guest| keep(base, guest, false));
+        keep(base, id, true);
+    }
+
     /// The far end takes part: so does this side.
     pub(in super::super) fn on_far_accepted(&mut self, base: &mut Base, id: DatagramId) -> bool {
         let Some(half) = self.halves.get_mut(&id) else {
+            self.on_joined(id);
             return self.legs.contains_key(&id);
         };
         // What it was told may have overtaken what has opened the flow there.
@@ -141,9 +162,11 @@ impl Rendezvous {
         let bytes = payload.len() as u64;
         let Some(half) = self.halves.get_mut(&id) else { return false };
         (half.last, half.moved.1) = (now, half.moved.1 + bytes);
+        half.quota.iter().for_each(|quota| quota.add(bytes));
         let other = half.other;
         let Some(other) = self.halves.get_mut(&other) else { return true };
         other.moved.0 += bytes;
+        other.quota.iter().for_each(|quota| quota.add(bytes));
         let (association, flow) = other.carrier;
         let time = Duration::from_nanos(now.as_nanos());
         base.with_datagrams(association, |datagrams| datagrams.send(time, flow, payload));

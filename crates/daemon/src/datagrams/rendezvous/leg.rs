@@ -1,10 +1,9 @@
 //! Packets between the engine and a flow of datagrams that leads to a relay, and the search for ways past that.
 
 use super::super::DatagramId;
-use super::super::onward::{association_with, relays};
 use super::super::open::use_datagrams;
-use super::{Carrier, IDLE, LIFETIME, PATIENCE, PORT, Rendezvous};
-use crate::attempt::{Attempts, RelayAt, patience_with_relay, relays_at};
+use super::{Carrier, IDLE, PORT, Rendezvous};
+use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::keys::Standing;
 use crate::log;
@@ -15,21 +14,16 @@ use manypath_engine::{
 };
 use manypath_flow::{DatagramError, Refusal, SeenAt};
 use manypath_net::Parcel;
-use manypath_rules::Options;
 use manypath_trust::is_key_address;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use tracing::{debug, info};
 
-/// Packets that wait for a way to their host: a handshake has no more under way.
-const MAX_HELD: usize = 16;
-/// Hosts to which a way is looked for at a time.
-const MAX_ASKING: usize = 256;
 /// How often both ends ask for each other, and after what pause: a NAT may let in only what answers.
 const PUNCHES: u32 = 12;
 const PUNCH_PAUSE: Duration = Duration::from_millis(200);
 /// The same later on, as long as there is no other way than the relay.
 const SLOW_PUNCH_PAUSE: Duration = Duration::from_secs(8);
-/// Most pairs of addresses that are tried.
+/// Most pairs of addresses that are tried, of those that the relay sees and of those that the other end tells each.
 const MAX_PAIRS: usize = 8;
 
 /// A flow that carries the packets of an association that begins or ends here.
@@ -46,35 +40,28 @@ pub(super) struct Leg {
     pub(super) last: Instant,
 }
 
-/// A host to which a way is looked for.
-#[derive(Debug)]
-pub(super) struct Asking {
-    /// The relays to be tried, the best last, and the association with the one that is tried now.
-    relays: Vec<RelayAt>,
-    association: Option<AssociationId>,
-    /// When the next one is tried if this one has not answered.
-    moves_on: Instant,
-    held: Vec<Parcel>,
-    until: Instant,
-}
-
 impl Rendezvous {
     /// Sends what the engine has for hosts that are known by their keys.
     pub(crate) fn carry_parcels(&mut self, base: &mut Base, attempts: &Attempts) {
         while let Some(parcel) = base.core.driver.take_parcel() {
-            match self.by_remote.get(&parcel.path.remote).copied() {
-                Some(id) => self.send_parcel(base, id, &parcel),
+            let remote = parcel.path.remote;
+            match self.by_remote.get(&remote).copied() {
+                Some(id) => {
+                    self.send_parcel(base, id, &parcel);
+                    // Should this relay not lead there, the next one gets it, too.
+                    self.searches.get_mut(&remote).map(|search| search.hold(parcel));
+                }
                 None => self.hold_parcel(base, attempts, parcel),
             }
         }
-        let asking: Vec<SocketAddr> = self.asking.keys().copied().collect();
-        for remote in asking {
+        let searches: Vec<SocketAddr> = self.searches.keys().copied().collect();
+        for remote in searches {
             self.look_for_way(base, remote);
         }
         self.follow_home(base);
     }
 
-    fn send_parcel(&mut self, base: &mut Base, id: DatagramId, parcel: &Parcel) {
+    pub(super) fn send_parcel(&mut self, base: &mut Base, id: DatagramId, parcel: &Parcel) {
         let now = base.core.now;
         let Some(leg) = self.legs.get_mut(&id) else { return };
         leg.last = now;
@@ -87,81 +74,16 @@ impl Rendezvous {
         }
     }
 
-    fn hold_parcel(&mut self, base: &mut Base, attempts: &Attempts, parcel: Parcel) {
-        let remote = parcel.path.remote;
-        let asking = &mut self.asking;
-        if !asking.contains_key(&remote) {
-            let via = base.core.rules.connect(remote).1.via.or(base.core.config.via);
-            let Some(via) = via.filter(|via| !via.is_off()) else {
-                // A host that waits to be called finds no other way by itself.
-                return base.core.count("parcels_without_way");
-            };
-            let mut relays = relays_at(attempts, &base.core, via);
-            relays.reverse();
-            if asking.len() >= MAX_ASKING {
-                return base.core.count("parcels_without_way");
-            }
-            let until = base.core.now + PATIENCE;
-            let (association, moves_on, held) = (None, base.core.now, Vec::new());
-            let one = Asking { relays, association, moves_on, held, until };
-            asking.insert(remote, one);
-        }
-        let Some(one) = asking.get_mut(&remote) else { return };
-        match one.held.len() < MAX_HELD {
-            true => one.held.push(parcel),
-            false => base.core.count("parcels_without_way"),
-        }
-    }
-
-    /// Asks the next relay, or the present one as soon as it can be asked.
-    fn look_for_way(&mut self, base: &mut Base, remote: SocketAddr) {
-        let Some(one) = self.asking.get_mut(&remote) else { return };
-        loop {
-            let known = one.association.filter(|id| base.get(id).is_some());
-            let Some(id) = known else {
-                let Some(relay) = one.relays.pop() else {
-                    return self.give_up_way(base, remote);
-                };
-                let unbound = Ipv4Addr::UNSPECIFIED.into();
-                let options = Options::default();
-                one.association = association_with(base, relay, unbound, &options).ok();
-                let patience = one.association.map(|id| patience_with_relay(base, id));
-                one.moves_on = base.core.now + patience.unwrap_or_default();
-                continue;
-            };
-            match relays(base, id) {
-                _ if one.until <= base.core.now => return self.give_up_way(base, remote),
-                None if one.relays.is_empty() || base.core.now < one.moves_on => return,
-                None | Some(false) => one.association = None,
-                Some(true) => break,
-            }
-        }
-        let association = one.association;
-        if let Some(id) = association.filter(|id| super::super::agree::datagrams_agreed(base, *id))
-        {
-            self.open_leg(base, id, remote);
-        }
-    }
-
-    fn open_leg(&mut self, base: &mut Base, association: AssociationId, remote: SocketAddr) {
-        let Some(own) = base.core.scopes.own_key() else { return };
-        let own = SocketAddr::new(own, PORT);
-        let opened = base
-            .with_datagrams(association, |datagrams| datagrams.open_beyond(remote, own, LIFETIME));
-        let Some(Ok(flow)) = opened else { return self.give_up_way(base, remote) };
-        let id = self.begin_leg(base, (association, flow), remote);
-        let held = self.asking.remove(&remote).map(|one| one.held).unwrap_or_default();
-        held.iter().for_each(|parcel| self.send_parcel(base, id, parcel));
-        debug!(target: log::PATH, "{remote}: asked for at the relay of association {}", association.0);
-    }
-
     pub(super) fn begin_leg(
         &mut self,
         base: &mut Base,
         carrier: Carrier,
         remote: SocketAddr,
     ) -> DatagramId {
-        if let Some(old) = self.by_remote.get(&remote).copied() {
+        // One that the relay has not joined yet stays: the host may have the other end of it already.
+        let searches = &self.searches;
+        let is_asked = |old: &DatagramId| searches.get(&remote).is_some_and(|it| it.has_leg(*old));
+        if let Some(old) = self.by_remote.get(&remote).copied().filter(|old| !is_asked(old)) {
             self.end_leg(base, old);
         }
         let id = DatagramId(base.core.next_id());
@@ -173,13 +95,6 @@ impl Rendezvous {
         use_datagrams(base, carrier.0, carrier.1, id);
         self.watch(base);
         id
-    }
-
-    /// No relay leads to the host.
-    fn give_up_way(&mut self, base: &mut Base, remote: SocketAddr) {
-        self.asking.remove(&remote);
-        base.core.count("hosts_without_way");
-        refuse_parcels(base, remote);
     }
 
     /// A datagram of a leg, or of a flow that this relay joins, has come. False if it is of neither.
@@ -194,8 +109,10 @@ impl Rendezvous {
             return self.pass_over(base, id, payload);
         };
         leg.last = now;
+        let remote = leg.remote;
+        self.on_joined(id);
         let Some(own) = base.core.scopes.own_key() else { return true };
-        let path = PathAddr { local: SocketAddr::new(own, PORT), remote: leg.remote };
+        let path = PathAddr { local: SocketAddr::new(own, PORT), remote };
         base.core.driver.deliver_parcel(now, Parcel { path, bytes: payload.to_vec() });
         true
     }
@@ -220,40 +137,38 @@ impl Rendezvous {
         self.punch(base, id);
     }
 
-    /// Asks for the host at the other end where the relay sees it, from all addresses of this host, as it does in turn.
+    /// Asks for the host at the other end where the relay sees it, and where it says that it is, from all addresses of this
+    /// host, as it does in turn.
     pub(crate) fn punch(&mut self, base: &mut Base, id: DatagramId) {
         let Some(leg) = self.legs.get_mut(&id) else { return };
         let pause = if leg.punches > 0 { PUNCH_PAUSE } else { SLOW_PUNCH_PAUSE };
         leg.punches = leg.punches.saturating_sub(1);
-        let core = &base.core;
-        let is_own = |local: &&crate::locals::Local| {
-            local.up && !core.scopes.is_isolated(local.address.addr.ip())
-        };
-        let locals = core.locals.open.iter().filter(is_own).map(|local| local.address.addr);
-        let with = |local: SocketAddr| {
-            let fitting = leg.seen.iter().filter(move |it| it.is_ipv4() == local.is_ipv4());
-            fitting.map(move |remote| PathAddr { local, remote })
-        };
-        let pairs: Vec<PathAddr> = locals.flat_map(with).take(MAX_PAIRS).collect();
+        let seen: Vec<SocketAddr> = leg.seen.iter().collect();
         let mut associations = super::associations_with(base, leg.remote.ip());
         associations.retain(|id| !is_direct(base, *id) && may_know_addresses(base, *id));
-        if pairs.is_empty() || associations.is_empty() {
+        if associations.is_empty() {
             return;
         }
-        let now = base.core.now;
         for association in associations {
-            for path in &pairs {
-                let offer = PathOffer { association, path: *path };
-                offer.make(base.core.driver.endpoint_mut(), now);
-            }
+            let near = super::candidates::follow(base, association);
+            offer(base, association, &seen);
+            offer(base, association, &near);
         }
         base.core.count("direct_paths_asked_for");
-        let at = now + pause;
+        let (now, at) = (base.core.now, base.core.now + pause);
         if let Some(leg) = self.legs.get_mut(&id)
             && leg.asks_again.is_none_or(|next| next <= now || next > at)
         {
             leg.asks_again = Some(at);
             base.core.timers.set(at, Timer::Punch(id));
+        }
+    }
+
+    /// The host at the other end may have told where it is.
+    pub(in super::super) fn follow_candidates(&mut self, base: &mut Base, id: AssociationId) {
+        let has_news = base.get_mut(&id).is_some_and(|one| one.mux.take_candidates_news());
+        if has_news {
+            self.on_protected(base, id);
         }
     }
 
@@ -268,10 +183,11 @@ impl Rendezvous {
             return self.end_half(base, id, why);
         };
         let remote = leg.remote;
+        let was_joined = !self.on_not_joined(base, id, remote, why);
         self.end_leg(base, id);
-        if let Some(why) = why {
-            info!(target: log::PATH, "{remote}: the relay leads to no such host: {why:?}");
-            refuse_parcels(base, remote);
+        if let Some(why) = why.filter(|_| was_joined) {
+            // The next packet asks all relays anew: the host may be at another one by now.
+            info!(target: log::PATH, "{remote}: the relay leads there no more: {why:?}");
         }
         true
     }
@@ -305,6 +221,24 @@ impl Rendezvous {
     }
 }
 
+/// Offers the association ways from all addresses of this host to those of its peer.
+fn offer(base: &mut Base, association: AssociationId, remotes: &[SocketAddr]) {
+    let core = &base.core;
+    let is_own = |local: &&crate::locals::Local| {
+        local.up && !core.scopes.is_isolated(local.address.addr.ip())
+    };
+    let locals = core.locals.open.iter().filter(is_own).map(|local| local.address.addr);
+    let with = |local: SocketAddr| {
+        let fitting = remotes.iter().filter(move |it| it.is_ipv4() == local.is_ipv4());
+        fitting.map(move |remote| PathAddr { local, remote: *remote })
+    };
+    let paths: Vec<PathAddr> = locals.flat_map(with).take(MAX_PAIRS).collect();
+    let now = base.core.now;
+    for path in paths {
+        PathOffer { association, path }.make(base.core.driver.endpoint_mut(), now);
+    }
+}
+
 /// Whether the association has a path that works without the relay.
 fn is_direct(base: &Base, id: AssociationId) -> bool {
     let is_one = |path: &PathStatus| {
@@ -317,11 +251,4 @@ fn is_direct(base: &Base, id: AssociationId) -> bool {
 fn may_know_addresses(base: &Base, id: AssociationId) -> bool {
     let is_known = base.keys.standing_of(id).is_some_and(Standing::is_known);
     is_known || !base.core.driver.endpoint().withholds_addresses(id)
-}
-
-fn refuse_parcels(base: &mut Base, remote: SocketAddr) {
-    if let Some(own) = base.core.scopes.own_key() {
-        let path = PathAddr { local: SocketAddr::new(own, PORT), remote };
-        base.core.driver.refuse_parcels(base.core.now, path);
-    }
 }

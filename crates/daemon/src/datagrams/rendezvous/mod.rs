@@ -11,11 +11,14 @@
 //! with the relay. The relay tells each where it sees the other. Both then ask each other there at the same time, which
 //! opens NATs, and what answers becomes another path of the same association.
 //!
-//! `leg`: packets between the engine and a relay. `home`: a host registers at relays. `join`: the relay.
+//! `leg`: packets between the engine and a relay. `candidates`: two hosts in the same network. `search`: which relay leads to
+//! a host. `home`: a host registers at relays. `join`: the relay.
 
+mod candidates;
 mod home;
 mod join;
 mod leg;
+mod search;
 
 use super::DatagramId;
 use crate::attempt::RelayAt;
@@ -23,13 +26,13 @@ use crate::base::Base;
 use crate::log;
 use crate::proven::key_of_peer;
 use crate::scopes;
-use manypath_control::status::FallbackReason;
+use manypath_control::status::{FallbackReason, SearchStatus};
 use manypath_engine::{AssociationId, Duration, Instant, LocalAddress};
 use manypath_flow::{DatagramFlow, SeenAt};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Form, Options, StepAside};
 use manypath_trust::Fingerprint;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use tracing::info;
 
@@ -44,6 +47,9 @@ const LIFETIME: Duration = Duration::from_secs(1);
 /// A way without a packet for so long is not needed any more: HEARTBEATs come at least every 90 s.
 const IDLE: Duration = Duration::from_secs(200);
 
+/// Hosts to which a way is looked for at a time.
+const MAX_HOSTS: usize = 256;
+
 /// Ways of packets that no socket receives.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
@@ -51,7 +57,11 @@ pub(crate) struct Rendezvous {
     /// The leg to each host.
     by_remote: BTreeMap<SocketAddr, DatagramId>,
     /// Hosts to which no relay leads yet.
-    asking: BTreeMap<SocketAddr, leg::Asking>,
+    searches: BTreeMap<SocketAddr, search::Search>,
+    /// What has come of searches.
+    told: VecDeque<SearchStatus>,
+    /// Relays that did not answer.
+    silent: Vec<(RelayAt, FallbackReason)>,
     /// The association with the relay at which this host is registered.
     home: Option<AssociationId>,
     /// The relay that was asked last, the association that has said so, and whether it was said that none has.
@@ -79,6 +89,11 @@ impl Rendezvous {
     pub(super) fn moved(&self) -> impl Iterator<Item = (PublicKey, (u64, u64))> {
         let open = self.halves.values().filter_map(join::Half::moved);
         open.chain(self.ended.iter().copied())
+    }
+
+    /// Relays that did not answer since the last call.
+    pub(super) fn take_silent(&mut self) -> Vec<(RelayAt, FallbackReason)> {
+        std::mem::take(&mut self.silent)
     }
 
     /// The same of flows that have ended since the last call.
@@ -132,6 +147,14 @@ fn associations_with(base: &Base, remote: IpAddr) -> Vec<AssociationId> {
 fn seen(base: &Base, id: AssociationId) -> SeenAt {
     let paths = base.core.paths_of(id).into_iter();
     paths.filter(crate::proven::is_living).map(|path| path.addr.remote).collect()
+}
+
+/// Whether the association stays though nobody uses it.
+fn keep(base: &mut Base, id: AssociationId, is_kept: bool) {
+    let Some(association) = base.get_mut(&id) else { return };
+    if std::mem::replace(&mut association.is_kept, is_kept) != is_kept {
+        base.watch_idle(id);
+    }
 }
 
 fn has_rested(now: Instant, last: Instant) -> bool {

@@ -101,6 +101,7 @@ fn on_chained(stack: &mut Stack, id: DialId) {
     }
     stack.base.touch(association);
     let relay = RelayId(id.0);
-    stack.relays.start(&mut stack.base, relay, Relay::new(association, flow, socket));
+    let joined = Relay::new(association, flow, socket).with(&super::onward_options(&stack.base));
+    stack.relays.start(&mut stack.base, relay, joined);
     stack.relays.begin_connection(&stack.base, relay, ends, Carrier::Sctp(association));
 }

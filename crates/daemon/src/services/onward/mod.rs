@@ -27,6 +27,7 @@ use manypath_control::status::RelayedPeerStatus;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{Beyond, Destination, FlowId, Passed, Refusal};
 use manypath_keys::PublicKey;
+use manypath_rules::paths::Budget;
 use manypath_rules::{Encrypt, Network, Options};
 use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, VecDeque};
@@ -48,6 +49,8 @@ pub struct RelayConfig {
     pub to: Vec<RelayTo>,
     /// Connections that a peer may have at a time.
     pub connections: usize,
+    /// What a peer may move in a day or a month.
+    pub quota: Option<Budget>,
 }
 
 impl RelayConfig {
@@ -166,6 +169,12 @@ impl OnwardRoom {
         };
         self.peers.iter().map(status).collect()
     }
+}
+
+/// What holds for a connection beyond this host: none of its rules are about those.
+fn onward_options(base: &Base) -> Options {
+    let quota = base.core.config.relay.as_ref().and_then(|relay| relay.quota);
+    Options { quota, ..Options::default() }
 }
 
 /// This host's addresses, and the networks that they are in; none as long as they could not be read.
@@ -313,6 +322,12 @@ impl Services {
             usage.denied += 1;
             return Err((Refusal::Circle, "onward_denied_circle"));
         };
+        let name = base.keys.name_of(association);
+        let key = Fingerprint::of(&peer).to_string();
+        if relay.quota.is_some_and(|quota| base.core.quotas.is_used_up(&key, name, quota)) {
+            usage.denied += 1;
+            return Err((Refusal::OverQuota, "onward_denied_over_quota"));
+        }
         if usage.open >= relay.connections {
             usage.denied += 1;
             return Err((Refusal::Busy, "onward_denied_too_many"));
@@ -385,7 +400,8 @@ impl Services {
         let (flow, ends) = (one.flow, (one.client, crate::allow::canonical(address)));
         match dial::connect(None, ends.1, false) {
             Ok(fd) => {
-                self.start_dial(base, id, flow, ends, Options::default(), fd);
+                let options = onward_options(base);
+                self.start_dial(base, id, flow, ends, options, fd);
                 self.check_dial(base, relays, id);
             }
             Err(error) => self.on_onward_failed(id, &error),

@@ -66,7 +66,7 @@ fn pair(folder: &Path, number: u8) -> (Running, Stack, ControlSocket) {
     let relay = StackConfig {
         udp_port: DEFAULT_UDP_PORT,
         accept: true,
-        relay: Some(RelayConfig { to, connections: 8 }),
+        relay: Some(RelayConfig { to, connections: 8, quota: None }),
         encrypt: Encrypt::Require,
         keys: Some(KeyFiles { authorized_peers: Some(list), ..keys(folder, "relay") }),
         ..shared(2)

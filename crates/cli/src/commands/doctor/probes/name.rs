@@ -1,5 +1,7 @@
 //! The peer's name, and its addresses.
 
+use crate::commands::stacks;
+use crate::commands::status::search;
 use crate::failure::Failure;
 use manypath_trust::is_key_address;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -30,10 +32,7 @@ pub(in crate::commands::doctor) fn resolve(text: &str) -> Result<Named, Failure>
         return Err(Failure::usage(format!("{ip} is not the address of a single host")));
     }
     if let Some(key) = addresses.iter().find(|addr| is_key_address(**addr)) {
-        let text = format!("{key} stands for a key, and no network leads there");
-        return Err(Failure::usage(text).hint(
-            "diagnose the way to the relay: `manypath doctor RELAY`; `manypath path` shows the paths to the host",
-        ));
+        return Err(of_key(*key));
     }
     if addresses.iter().any(IpAddr::is_loopback) {
         return Err(Failure::usage(format!("{host} is this host: there are no paths to it")));
@@ -43,6 +42,19 @@ pub(in crate::commands::doctor) fn resolve(text: &str) -> Result<Named, Failure>
         return Err(Failure::usage(format!("{own} is an address of this host: give another one")));
     }
     Ok(Named { host, port, addresses })
+}
+
+/// Why nothing is found out about the host with a key, and what relays have said of it.
+fn of_key(key: IpAddr) -> Failure {
+    let stacks = stacks::query(false).unwrap_or_default();
+    let mut searches = stacks.iter().flat_map(|stack| &stack.relaying.searches);
+    let text = match searches.find(|search| search.host == key) {
+        Some(found) => format!("no network leads to the address of a key; {}", search(found)),
+        None => format!("{key} stands for a key, and no network leads there"),
+    };
+    Failure::usage(text).hint(
+        "diagnose the way to the relay: `manypath doctor RELAY`; `manypath path` shows the paths to the host",
+    )
 }
 
 /// HOST, HOST:PORT, [IPv6]:PORT or IPv6.

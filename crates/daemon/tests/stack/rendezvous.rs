@@ -1,0 +1,156 @@
+//! Hosts that are reached by their keys through relays.
+
+use crate::common::{Host, Launcher, counter, echo, exchange, pattern, service};
+use crate::encryption::key_of;
+use crate::relays::Ground;
+use manypath_control::Reply;
+use manypath_control::status::{SearchStatus, StackStatus};
+use manypath_daemon::{Carrying, Locals, RelayConfig, StackConfig};
+use manypath_rules::Encrypt;
+use manypath_trust::Fingerprint;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// A client, a host that registers, and relays with an address each.
+struct Meeting(Ground);
+
+impl Meeting {
+    fn new() -> Self {
+        let meeting = Self(Ground::new());
+        meeting.0.authorize(&["client", "home"]);
+        meeting
+    }
+
+    fn addr(&self, host: u8) -> IpAddr {
+        let IpAddr::V4(server) = self.0.network.server()[0] else { unreachable!() };
+        let [a, b, c, _] = server.octets();
+        Ipv4Addr::new(a, b, c, host).into()
+    }
+
+    fn relay_at(&self, host: u8) -> StackConfig {
+        let mut keys = self.0.folder.files(&format!("relay-{host}"));
+        keys.authorized_peers = Some(self.0.list());
+        StackConfig {
+            relay: Some(RelayConfig { to: Vec::new(), connections: 8, quota: None }),
+            encrypt: Encrypt::Require,
+            keys: Some(keys),
+            locals: Locals::List(vec![self.addr(host)]),
+            ..self.0.network.server_config(&[])
+        }
+    }
+
+    /// A host that is registered at the first relay of these that does so, with a service.
+    fn home(&self, relays: &[u8]) -> (StackConfig, SocketAddr) {
+        let destination = service(self.addr(5), echo);
+        let mut keys = self.0.folder.files("home");
+        keys.authorized_peers = Some(self.0.list());
+        let config = self.0.network.server_config(&[destination]);
+        let carrying = Carrying { register: Some(self.via(relays)), ..config.carrying.clone() };
+        let locals = Locals::List(vec![self.addr(5)]);
+        let config =
+            StackConfig { keys: Some(keys), encrypt: Encrypt::Require, carrying, locals, ..config };
+        let key = Fingerprint::of(&key_of(&self.0.folder.files("home"))).address();
+        (config, SocketAddr::new(key.into(), destination.port()))
+    }
+
+    fn via(&self, relays: &[u8]) -> manypath_rules::Via {
+        let relays: Vec<String> = relays.iter().map(|host| self.addr(*host).to_string()).collect();
+        relays.join(",").parse().unwrap()
+    }
+
+    fn client(&self, relays: &[u8]) -> (Host, Launcher) {
+        Host::with_launcher(StackConfig { via: Some(self.via(relays)), ..self.0.client() })
+    }
+}
+
+fn registered(status: &StackStatus) -> bool {
+    counter(status, "stack_own_registrations") > 0
+}
+
+fn tried(search: &SearchStatus) -> Vec<(IpAddr, &str)> {
+    search.tried.iter().map(|tried| (tried.relay, tried.outcome.as_str())).collect()
+}
+
+#[test]
+fn a_host_is_found_at_the_next_relay_when_the_first_ones_do_not_lead_there() {
+    let meeting = Meeting::new();
+    let (_other, at_other) = Host::with_launcher(meeting.relay_at(8));
+    let (_relay, _) = Host::with_launcher(meeting.relay_at(9));
+    let (config, destination) = meeting.home(&[9]);
+    let (_home, at_home) = Host::with_launcher(config);
+    at_home.wait_for("the registration", registered);
+    // Nobody is at the first one, and the second one does not know the host.
+    let (_client, mut launcher) = meeting.client(&[7, 8, 9]);
+    let sent = pattern(100_000, 7);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    assert_eq!(counter(&at_other.status(), "stack_onward_hosts_not_registered"), 1);
+    let status = launcher.status();
+    let [search] = &status.relaying.searches[..] else { panic!("{:?}", status.relaying.searches) };
+    assert_eq!((search.host, search.relay), (destination.ip(), Some(meeting.addr(9))));
+    let expected = [(meeting.addr(7), "no-answer"), (meeting.addr(8), "not-registered")];
+    assert_eq!(tried(search), expected);
+    assert_eq!(counter(&status, "stack_relays_passed_over"), 2);
+    // The way is known then.
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    assert_eq!(counter(&launcher.status(), "stack_relays_passed_over"), 2);
+}
+
+#[test]
+fn a_host_that_no_relay_knows_is_unreachable_and_status_says_who_was_asked() {
+    let meeting = Meeting::new();
+    let (_first, at_first) = Host::with_launcher(meeting.relay_at(8));
+    let (_second, at_second) = Host::with_launcher(meeting.relay_at(9));
+    let (_, destination) = meeting.home(&[9]);
+    let (_client, mut launcher) = meeting.client(&[8, 9]);
+    let (id, mut reply) = launcher.open(destination, true);
+    while reply == (Reply::Pending { id }) {
+        reply = launcher.receive();
+    }
+    assert!(matches!(reply, Reply::Failed { errno: libc::EHOSTUNREACH, .. }), "{reply:?}");
+    for relay in [at_first, at_second] {
+        assert_eq!(counter(&relay.status(), "stack_onward_hosts_not_registered"), 1);
+    }
+    let status = launcher.status();
+    let [search] = &status.relaying.searches[..] else { panic!("{:?}", status.relaying.searches) };
+    assert_eq!(search.relay, None);
+    let expected = [8, 9].map(|host| (meeting.addr(host), "not-registered"));
+    assert_eq!(tried(search), expected);
+    assert_eq!(counter(&status, "stack_hosts_without_way"), 1);
+}
+
+#[test]
+fn a_host_that_moves_to_another_relay_is_found_there() {
+    let meeting = Meeting::new();
+    let first = Host::start(meeting.relay_at(8));
+    let (_second, at_second) = Host::with_launcher(meeting.relay_at(9));
+    let (config, destination) = meeting.home(&[8, 9]);
+    let (_home, at_home) = Host::with_launcher(config);
+    at_home.wait_for("the registration", registered);
+    let (_client, mut launcher) = meeting.client(&[8, 9]);
+    let sent = pattern(10_000, 7);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    drop(first);
+    at_second.wait_for("the host", |status| counter(status, "stack_hosts_registered") == 1);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+}
+
+#[test]
+fn an_association_by_which_nobody_is_registered_any_more_ends() {
+    let meeting = Meeting::new();
+    let mut config = meeting.relay_at(9);
+    config.limits.peer_idle_timeout = Duration::from_millis(500);
+    let (_relay, at_relay) = Host::with_launcher(config);
+    // The same key at other addresses, as of a host that moves: the latest ones count.
+    let homes = [4, 5, 6].map(|host| {
+        let (config, _) = meeting.home(&[9]);
+        let locals = Locals::List(vec![meeting.addr(host)]);
+        let home = Host::with_launcher(StackConfig { locals, ..config });
+        home.1.wait_for("the registration", registered);
+        home
+    });
+    let status = at_relay
+        .wait_for("the end", |status| counter(status, "stack_idle_peer_associations_ended") > 0);
+    assert!(status.associations.len() <= 2, "{status:#?}");
+    // Who notices registers anew.
+    homes[0].1.wait_for("it", |status| counter(status, "stack_own_registrations") > 1);
+}
