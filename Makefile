@@ -55,7 +55,7 @@ test-full: test build ## Run the slower checks, too
 	scripts/previous language
 	scripts/previous release
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored doctor:: service:: ssh_peers:: handover::
-	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients:: kernel_sctp::
+	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients:: kernel_sctp:: relayed_programs::
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients::
 	packaging/container/test target/release/manypath
 	scripts/static $$(uname -m)

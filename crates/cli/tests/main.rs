@@ -35,6 +35,7 @@ mod preload;
 mod privileged_ports;
 mod probe;
 mod programs;
+mod relayed_programs;
 mod relays;
 mod rendezvous;
 mod report;

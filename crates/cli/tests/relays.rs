@@ -11,18 +11,24 @@ use std::process::Stdio;
 
 const PATHS: [&str; 2] = ["20mbit,10ms,queue=100", "10mbit,15ms,queue=100"];
 /// The relay, at its first address.
-const RELAY: &str = "10.77.1.2";
+pub(crate) const RELAY: &str = "10.77.1.2";
 
 /// The client has two uplinks to the relay, behind which is a web server that knows nothing of it.
-fn site(relay_options: &[&str]) -> Site {
+pub(crate) fn site(relay_options: &[&str]) -> Site {
     site_for("", relay_options)
+}
+
+/// The same without a relay yet.
+pub(crate) fn site_before_relay() -> Site {
+    let mut site = behind_gateways(&PATHS, "", "ip route add 198.51.100.0/24 via 10.77.1.2");
+    sh(&site, Host::Right, "ip route add 10.77.0.0/16 via 198.51.100.1");
+    site.web();
+    site
 }
 
 /// The same, with these peers in the relay's list in place of the client.
 fn site_for(peers: &str, relay_options: &[&str]) -> Site {
-    let mut site = behind_gateways(&PATHS, "", "ip route add 198.51.100.0/24 via 10.77.1.2");
-    sh(&site, Host::Right, "ip route add 10.77.0.0/16 via 198.51.100.1");
-    site.web();
+    let mut site = site_before_relay();
     let inner = site.inner.take();
     authorize(&site);
     let list = list(&site);
@@ -35,12 +41,12 @@ fn site_for(peers: &str, relay_options: &[&str]) -> Site {
     site
 }
 
-fn list(site: &Site) -> String {
+pub(crate) fn list(site: &Site) -> String {
     site.dir.join("authorized").display().to_string()
 }
 
 /// Writes the client's key into the relay's list, as its user would.
-fn authorize(site: &Site) {
+pub(crate) fn authorize(site: &Site) {
     let mut show = site.command(Host::Left, MANYPATH);
     show.args(["key", "show", "--json"]);
     let done = finish(show);
@@ -49,7 +55,7 @@ fn authorize(site: &Site) {
     std::fs::write(list(site), format!("{key} client\n")).unwrap();
 }
 
-const OPEN: [&str; 2] = ["--relay-to", "198.51.100.2:8080"];
+pub(crate) const OPEN: [&str; 2] = ["--relay-to", "198.51.100.2:8080"];
 
 fn fetch(site: &Site, options: &[&str], file: &str) -> Finished {
     let url = format!("http://{SERVER}:8080/{file}");
@@ -58,7 +64,7 @@ fn fetch(site: &Site, options: &[&str], file: &str) -> Finished {
 }
 
 /// The status of the relay.
-fn relay_status(site: &mut Site) -> serde_json::Value {
+pub(crate) fn relay_status(site: &mut Site) -> serde_json::Value {
     let inner = site.inner.take();
     let status = site.server_status();
     site.inner = inner;
