@@ -74,19 +74,20 @@ fn git_ssh_and_the_many_files_of_a_package_manager_go_by_the_relay() {
     let peer = relayed(&mut site);
     // curl uses a connection again, and several of them at once.
     assert!(peer["opened"].as_u64() >= Some(6), "{peer}");
-    assert!(peer["from_destinations_bytes"].as_u64() > Some(6 << 20), "{peer}");
+    assert!(peer["from_destinations_bytes"].as_u64() > Some(5 << 20), "{peer}");
 }
 
 #[test]
 fn a_rule_sends_names_to_the_relay_which_resolves_them() {
-    // The relay's host knows a name that nobody else does.
+    // The relay's host knows a name that nobody else does. The lab has a file of its own in that place.
     let mut site = site_before_relay();
     authorize(&site);
     let hosts = site.dir.join("hosts");
     std::fs::write(&hosts, format!("127.0.0.1 localhost\n{SERVER} far.example\n")).unwrap();
     let (manypath, list) = (MANYPATH, list(&site));
     let script = format!(
-        "mount --bind {} /etc/hosts
+        "umount /etc/hosts
+         mount --bind {} /etc/hosts
          exec {manypath} serve -v --relay --authorized {list} {} {}",
         hosts.display(),
         OPEN[0],

@@ -163,6 +163,7 @@ impl Stack {
         let Association { begun_with, acceptor, encrypt, streams, .. } = *association;
         let fresh = Association::new(begun_with, Setup::Established, now, streams, &memory);
         *association = fresh.asked(acceptor, encrypt);
+        self.datagrams.rendezvous.forget_guest(id);
         self.datagrams.agree(&mut self.base, id);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
         protection::follow_restart(&mut self.base, id);

@@ -102,6 +102,11 @@ impl Rendezvous {
         }
     }
 
+    /// An association has begun anew: its peer has to ask again.
+    pub(crate) fn forget_guest(&mut self, id: AssociationId) {
+        self.guests.remove(&id);
+    }
+
     /// The latest associations with a key stay for as long as their peers answer: those before them end when they are idle.
     fn keep_guest(&self, base: &mut Base, id: AssociationId) {
         let key = base.keys.peer_of(id);

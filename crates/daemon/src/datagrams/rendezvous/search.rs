@@ -215,7 +215,9 @@ impl Rendezvous {
     fn leave_relay(&mut self, base: &mut Base, remote: SocketAddr, outcome: Outcome) {
         let Some(search) = self.searches.get_mut(&remote) else { return };
         let late = base.core.now >= search.until;
-        let silent = search.current.filter(|_| outcome == Outcome::NoAnswer && !late);
+        // Where the host does not answer the relay has: others may be reached by it.
+        let is_silent = outcome == Outcome::NoAnswer && search.leg.is_none() && !late;
+        let silent = search.current.filter(|_| is_silent);
         self.silent.extend(silent.map(|relay| (relay, FallbackReason::Silent)));
         if late {
             search.relays.clear();
