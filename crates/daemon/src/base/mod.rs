@@ -21,7 +21,7 @@ use crate::peers::Peers;
 use crate::privileged::{Acceptor, PeerKey};
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, ConnectError, SendError};
+use manypath_engine::{AssociationId, ConnectError, Duration, SendError};
 use manypath_flow::{Fed, feed, unsent_limit};
 use manypath_rules::Encrypt;
 use manypath_trust::is_key_address;
@@ -29,6 +29,9 @@ use manypath_window::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use tracing::info;
+
+/// At least between two looks whether an association is in use.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The associations, the core below them, and what is to be done for them.
 #[derive(Debug)]
@@ -351,11 +354,12 @@ impl Base {
             return;
         }
         let is_in_use = !association.is_unused() || association.is_kept;
-        let due = if is_in_use { now } else { association.idle_since } + timeout;
-        if now < due {
+        let due = association.idle_since + timeout;
+        if is_in_use || now < due {
             // Those of this host are watched anew when their last flow ends.
             if !association.is_ours() || association.is_kept {
-                self.core.timers.set(due, Timer::Idle(id));
+                let again = if is_in_use { now + timeout.max(LOOK) } else { due };
+                self.core.timers.set(again, Timer::Idle(id));
             }
             return;
         }
