@@ -1,0 +1,179 @@
+//! The grid of `bench/grid` in virtual time: the whole product over each of its set-ups, its association alone, and the
+//! whole product over each path alone. It reads set-ups as `bench/grid --list` prints them, and leaves out those with traces.
+//!
+//! ```text
+//! bench/grid --list --seed 12 --count 71 | cargo run --release -p manypath-sim --example grid_points -- [--seeds 3]
+//! ```
+//!
+//! Each line of the result is a set-up, a direction and a seed of the losses, which also makes delays up to 3 % longer or
+//! shorter if it is not 1; then Mbit/s over all paths, over the best
+//! path alone and of the association, and the first as a part of the second and of the third. `--all` leaves out all but the first, `--only TEXT` takes
+//! lines with that text, `--seconds N` makes files shorter or longer. `--series DIR` keeps what
+//! the sender looked like every 10 ms.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the run")]
+
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::{RunOptions, run};
+use manypath_sim::{Duration, Rng};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Seconds that a file takes at the rates of its paths, and its bytes, as `bench/grid` has them.
+const SECONDS: f64 = 7.0;
+const SECONDS_OF_SLOW_PATHS: f64 = 4.0;
+const LEAST: f64 = 1e6;
+const MOST: f64 = 1e8;
+
+/// A path as one of the two directions sees it, with the words of a scenario.
+#[derive(Clone, Debug)]
+struct Path {
+    /// In Mbit/s, with the data and against it.
+    rates: [f64; 2],
+    /// In ms.
+    delay: f64,
+    /// In packets.
+    queues: [String; 2],
+    loss: String,
+}
+
+struct Point {
+    name: String,
+    download: bool,
+    paths: Vec<Path>,
+    seed: u64,
+}
+
+/// Without a slash both directions have the same.
+fn both(word: &str) -> [&str; 2] {
+    word.split_once('/').map_or([word; 2], |(down, up)| [down, up])
+}
+
+impl Path {
+    /// For instance `43.3/3.99 Mbit/s 32 ms q570/53 1.77 %`.
+    fn parse(words: &str, download: bool) -> Self {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let [rate, "Mbit/s", delay, "ms", queue, ..] = words[..] else { panic!("{words:?}") };
+        let mut rates = both(rate).map(|rate| rate.parse().unwrap());
+        let mut queues = both(queue.trim_start_matches('q')).map(str::to_owned);
+        if !download {
+            rates.reverse();
+            queues.reverse();
+        }
+        let loss = words.get(5).map_or("0", |loss| *loss);
+        Self { rates, delay: delay.parse().unwrap(), queues, loss: format!("{loss}%") }
+    }
+
+    /// Up to 3 % longer or shorter.
+    fn vary(&mut self, rng: &mut Rng) {
+        self.delay *= 0.97 + rng.below(601) as f64 / 10_000.0;
+    }
+
+    fn toml(&self, name: char) -> String {
+        let Self { rates: [rate, back], delay, queues: [queue, queue_back], loss } = self;
+        let [rate, back] = [rate, back].map(|mbit| (mbit * 1000.0).round());
+        format!(
+            "[[path]]\nname = \"{name}\"\nrate = \"{rate}kbit\"\ndelay = \"{delay:.4}ms\"\nqueue = {queue}\nloss = \"{loss}\"\n\
+             back = {{ rate = \"{back}kbit\", queue = {queue_back} }}\n"
+        )
+    }
+}
+
+fn rate(paths: &[Path]) -> f64 {
+    paths.iter().map(|path| path.rates[0]).sum()
+}
+
+fn bytes(mbit: f64, seconds: f64) -> f64 {
+    let given = std::env::args().skip_while(|arg| arg != "--seconds").nth(1);
+    let seconds = given.map_or(seconds, |text| text.parse().unwrap());
+    (mbit * seconds * 125_000.0).clamp(LEAST, MOST)
+}
+
+/// Goodput in Mbit/s.
+fn transfer(point: &Point, paths: &[Path], app: &str, bytes: f64, series: Option<&str>) -> f64 {
+    let mut text = "measure = \"300s\"\n[engine]\nsend_buffer_max = \"64MiB\"\n\
+                    receive_buffer_max = \"64MiB\"\n"
+        .to_owned();
+    paths.iter().zip('A'..).for_each(|(path, name)| text += &path.toml(name));
+    text += &format!("[[app]]\n{app}\nbytes = {bytes:.0}\n");
+    let plan = Plan::parse(&text, "grid", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let options =
+        RunOptions { series: series.map(|_| Duration::from_millis(10)), ..RunOptions::default() };
+    let outcome = run(&plan.runs[0].scenario, point.seed, options);
+    if let Some((folder, csv)) = series.zip(outcome.series.as_ref()) {
+        let way = if point.download { "down" } else { "up" };
+        let kind = app.split('"').nth(1).unwrap();
+        let file =
+            format!("{folder}/{}-{way}-{}-{kind}-{}.csv", point.name, point.seed, paths.len());
+        std::fs::write(file, csv).unwrap();
+    }
+    outcome.figure("throughput_mbps").unwrap()
+}
+
+fn measure(point: &Point, series: Option<&str>, only_all: bool) -> String {
+    let Point { name, download, paths, seed } = point;
+    let connection = format!("kind = \"connection\"\ndownload = {download}");
+    let size = bytes(rate(paths), SECONDS);
+    let way = if *download { "down" } else { "up" };
+    let all = transfer(point, paths, &connection, size, series);
+    if only_all {
+        return format!("{name}\t{way}\t{seed}\t{all:.2}");
+    }
+    let association = transfer(point, paths, "kind = \"file\"", size, series);
+    let most = paths.iter().map(|path| path.rates[0]).fold(0.0, f64::max);
+    let alone = paths.iter().map(|path| {
+        let own = path.rates[0];
+        let seconds = if own < most / 2.0 { SECONDS_OF_SLOW_PATHS } else { SECONDS };
+        transfer(
+            point,
+            std::slice::from_ref(path),
+            &connection,
+            bytes(own, seconds).min(size),
+            None,
+        )
+    });
+    let best = alone.fold(0.0, f64::max);
+    let (to_best, to_association) = (all / best, all / association);
+    format!(
+        "{name}\t{way}\t{seed}\t{all:.2}\t{best:.2}\t{association:.2}\t{to_best:.3}\t{to_association:.3}"
+    )
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = args.iter().position(|arg| arg == name)?;
+        args.get(at + 1).cloned()
+    };
+    let seeds = value("--seeds").map_or(3, |text| text.parse().unwrap());
+    let (only, series) = (value("--only").unwrap_or_default(), value("--series"));
+    let only_all = args.iter().any(|arg| arg == "--all");
+    let mut points = Vec::new();
+    for line in std::io::stdin().lines().map(Result::unwrap) {
+        let (name, words) = line.split_once(' ').unwrap_or((&line, ""));
+        if !line.contains(&only) || words.contains("(seed") {
+            continue;
+        }
+        for download in [true, false] {
+            let paths: Vec<Path> =
+                words.split(" + ").map(|words| Path::parse(words, download)).collect();
+            points.extend((1..=seeds).map(|seed| {
+                let (mut paths, mut rng) = (paths.clone(), Rng::new(seed));
+                if seed > 1 {
+                    paths.iter_mut().for_each(|path| path.vary(&mut rng));
+                }
+                Point { name: name.to_owned(), download, paths, seed }
+            }));
+        }
+    }
+    println!("set-up\tway\tseed\tall\tbest\tassociation\tto best\tto association");
+    let (next, out) = (AtomicUsize::new(0), Mutex::new(()));
+    let work = || {
+        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let line = measure(point, series.as_deref(), only_all);
+            let _one_at_a_time = out.lock().unwrap();
+            println!("{line}");
+        }
+    };
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+}
