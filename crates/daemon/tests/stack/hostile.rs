@@ -109,6 +109,7 @@ fn a_flood_of_opens_that_are_given_up_at_once_leaves_nothing_behind() {
         flows.into_iter().for_each(|flow| peer.mux.reset(flow));
         peer.serve(id);
     }
+    println!("{opened} flows");
     assert!(opened >= 2 * ROUNDS, "streams come free again: {opened}");
     let begun = std::time::Instant::now();
     loop {
@@ -124,5 +125,6 @@ fn a_flood_of_opens_that_are_given_up_at_once_leaves_nothing_behind() {
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     let stream = launcher.connect_sctp(destination);
     assert_eq!(exchange(stream, vec![8; 100]), vec![8; 100]);
-    assert!(descriptors < 200, "{descriptors} descriptors are open");
+    // Those of other tests count, too: each flow that is left would have one.
+    assert!(descriptors < opened / 2, "{descriptors} descriptors are open, {opened} flows were");
 }
