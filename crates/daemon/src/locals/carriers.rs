@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::locals::Local;
 use crate::log;
 use crate::privileged;
-use crate::tls::Tls;
+use crate::tls::{Certificate, Tls};
 use crate::token::Source;
 use manypath_engine::{LocalAddress, PathAddr};
 use manypath_net::{Behind, Carrier, LocalBinding, Proxy, Wrapper};
@@ -22,7 +22,9 @@ use tracing::warn;
 /// A certificate is to be shown where no carrier shows one.
 pub(crate) fn check(config: &StackConfig) -> io::Result<()> {
     let carrying = &config.carrying;
-    if carrying.tls.certificate.is_none() || carrying.carriers.tls_ports().next().is_some() {
+    // Several loops share one that was made for them.
+    let is_given = carrying.tls.certificate.as_ref().is_some_and(Certificate::is_given);
+    if !is_given || carrying.carriers.tls_ports().next().is_some() {
         return Ok(());
     }
     let text = "--tls-certificate: no carrier speaks TLS; add --carriers tls:443, or leave out the certificate";

@@ -11,7 +11,11 @@ use std::path::Path;
 
 /// A certificate with its chain and private key.
 #[derive(Clone, Debug)]
-pub struct Certificate(pub(super) CertifiedKey);
+pub struct Certificate {
+    pub(super) certified: CertifiedKey,
+    /// Whether somebody wants this one to be shown.
+    is_given: bool,
+}
 
 /// Tags of DER (X.690).
 const INTEGER: u8 = 0x02;
@@ -59,10 +63,15 @@ impl Certificate {
         let certified = CertifiedKey::new(certificates, private);
         match certified.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
-                Ok(Self(certified))
+                Ok(Self { certified, is_given: true })
             }
             Err(_) => Err(why(key, &format!("not the key of {}", chain.display()))),
         }
+    }
+
+    /// Whether it was read from files.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.is_given
     }
 
     /// Makes one for a host name, with a new key, signed by itself.
@@ -81,7 +90,7 @@ impl Certificate {
         let certificate = CertificateDer::from(field(SEQUENCE, &whole));
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(pkcs8.as_ref().to_vec()));
         let key = any_supported_type(&key).map_err(io::Error::other)?;
-        Ok(Self(CertifiedKey::new(vec![certificate], key)))
+        Ok(Self { certified: CertifiedKey::new(vec![certificate], key), is_given: false })
     }
 }
 
@@ -131,7 +140,7 @@ mod tests {
     fn a_certificate_that_is_made_fits_its_key_and_is_well_formed() {
         let long = format!("{}.example", "a".repeat(63));
         for name in ["localhost", &long] {
-            let Certificate(made) = Certificate::make(name).unwrap();
+            let made = Certificate::make(name).unwrap().certified;
             assert_eq!(made.keys_match(), Ok(()), "rustls parses it");
             assert!(made.cert[0].windows(name.len()).any(|part| part == name.as_bytes()));
         }
@@ -145,7 +154,7 @@ mod tests {
         let [chain, key, other] = ["chain", "key", "other"].map(|name| {
             std::env::temp_dir().join(format!("manypath-{name}-{}", std::process::id()))
         });
-        let Certificate(made) = Certificate::make("localhost").unwrap();
+        let made = Certificate::make("localhost").unwrap().certified;
         let pem = |kind: &str, der: &[u8]| {
             let text = base64ct::Base64::encode_string(der);
             format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")

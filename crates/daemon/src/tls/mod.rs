@@ -117,7 +117,7 @@ fn client(provider: &Arc<CryptoProvider>, names: bool) -> Result<ClientConfig, E
 fn server(provider: Arc<CryptoProvider>, certificate: Certificate) -> Result<ServerConfig, Error> {
     let builder =
         ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
-    let key = Arc::new(SingleCertAndKey::from(certificate.0));
+    let key = Arc::new(SingleCertAndKey::from(certificate.certified));
     let mut config = builder.with_no_client_auth().with_cert_resolver(key);
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
