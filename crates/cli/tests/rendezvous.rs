@@ -285,9 +285,14 @@ impl Homes {
         run
     }
 
-    /// A download that takes some seconds.
-    fn begin_download(&self, rate: &str) -> Child {
-        let line = format!("curl -sS -f -g -m 50 --limit-rate {rate} -o got {}", self.url("file"));
+    /// A download that takes some seconds, at `rate` KiB/s. The reader keeps the pace: with a limit of its own curl may
+    /// be five times as fast.
+    fn begin_download(&self, rate: u32) -> Child {
+        let pace = format!(
+            "import sys, time\nwhile some := sys.stdin.buffer.read({rate} << 7):
+                 sys.stdout.buffer.write(some); sys.stdout.flush(); time.sleep(0.125)"
+        );
+        let line = format!("curl -sS -f -g -m 50 {} | python3 -c '{pace}' > got", self.url("file"));
         self.run(&line).spawn().unwrap()
     }
 
@@ -321,7 +326,7 @@ impl Homes {
 fn two_hosts_behind_nats_meet_at_a_relay_and_talk_directly() {
     let homes = Homes::new(PortRestricted, PortRestricted);
     let file = homes.site.random_file("file", 4 << 20);
-    let mut curl = homes.begin_download("1M");
+    let mut curl = homes.begin_download(1024);
     wait_for("a direct path", || homes.is_direct());
     let early = homes.relayed();
     homes.wait_for_bytes(3 << 20);
@@ -337,7 +342,7 @@ fn two_hosts_behind_one_nat_find_each_other_in_its_network() {
     let mut homes = Homes::behind_one_nat();
     homes.start();
     let file = homes.site.random_file("file", 4 << 20);
-    let mut curl = homes.begin_download("1M");
+    let mut curl = homes.begin_download(1024);
     wait_for("a path within the network", || homes.is_direct());
     let early = homes.relayed();
     homes.wait_for_bytes(3 << 20);
@@ -389,7 +394,7 @@ fn a_connection_moves_to_the_direct_path_and_back() {
     homes.start();
     let homes = &homes;
     let file = homes.site.random_file("file", 12 << 20);
-    let mut curl = homes.begin_download("500k");
+    let mut curl = homes.begin_download(500);
     homes.wait_for_bytes(500_000);
     assert!(!homes.is_direct() && homes.relayed() > 400_000);
     homes.on_server_nat("nft delete table ip wall");
