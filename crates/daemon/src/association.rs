@@ -66,6 +66,8 @@ pub(crate) struct Association {
     pub(crate) begun: Instant,
     /// When it was last found without flows.
     pub(crate) idle_since: Instant,
+    /// When it is looked at next for being idle, if it is.
+    pub(crate) idle_look: Option<Instant>,
     /// Whether it stays without flows: a host is registered by it at a relay.
     pub(crate) is_kept: bool,
     /// Streams that both sides had in each direction when it began.
@@ -120,7 +122,7 @@ impl Association {
         streams: u16,
     ) -> Self {
         let (flows, datagrams) = (BTreeMap::new(), BTreeMap::new());
-        let (idle_since, held, doubted) = (begun, None, None);
+        let (idle_since, idle_look, held, doubted) = (begun, None, None, None);
         let (input_over, spoken, is_kept) = (false, false, false);
         Self {
             begun_with,
@@ -133,6 +135,7 @@ impl Association {
             setup,
             begun,
             idle_since,
+            idle_look,
             is_kept,
             streams,
             added: Streams::default(),

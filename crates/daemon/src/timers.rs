@@ -115,6 +115,11 @@ impl Timers {
         self.next().filter(|at| *at <= now)?;
         self.set.pop_first().map(|(_, timer)| timer)
     }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self, timer: Timer) -> usize {
+        self.set.iter().filter(|(_, set)| *set == timer).count()
+    }
 }
 
 impl Stack {

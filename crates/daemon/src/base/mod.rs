@@ -21,7 +21,7 @@ use crate::peers::Peers;
 use crate::privileged::{Acceptor, PeerKey};
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, ConnectError, Duration, SendError};
+use manypath_engine::{AssociationId, ConnectError, Duration, Instant, SendError};
 use manypath_flow::{Fed, feed, unsent_limit};
 use manypath_rules::Encrypt;
 use manypath_trust::is_key_address;
@@ -344,24 +344,39 @@ impl Base {
         let Some(association) = self.all.get_mut(&id) else { return };
         association.idle_since = now;
         let timeout = self.core.idle_timeout(self.is_ours(id));
-        self.core.timers.set(now + timeout, Timer::Idle(id));
+        self.look_for_idle(id, now + timeout);
+    }
+
+    /// One look is enough, which decides when the next one is: timers are not taken back.
+    fn look_for_idle(&mut self, id: AssociationId, at: Instant) {
+        let Some(association) = self.all.get_mut(&id) else { return };
+        if association.idle_look.is_none_or(|look| look > at) {
+            association.idle_look = Some(at);
+            self.core.timers.set(at, Timer::Idle(id));
+        }
     }
 
     pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
         let (now, timeout) = (self.core.now, self.core.idle_timeout(self.is_ours(id)));
         let Some(association) = self.all.get_mut(&id) else { return };
+        if association.idle_look.is_some_and(|look| look > now) {
+            return;
+        }
+        association.idle_look = None;
         if association.setup != Setup::Established {
             return;
         }
         let is_in_use = !association.is_unused() || association.is_kept;
         let due = association.idle_since + timeout;
-        if is_in_use || now < due {
-            // Those of this host are watched anew when their last flow ends.
-            if !association.is_ours() || association.is_kept {
-                let again = if is_in_use { now + timeout.max(LOOK) } else { due };
-                self.core.timers.set(again, Timer::Idle(id));
+        if is_in_use {
+            // Those of this host are watched anew when their last flow ends, or when they are not kept any more.
+            if !association.is_ours() {
+                self.look_for_idle(id, now + timeout.max(LOOK));
             }
             return;
+        }
+        if now < due {
+            return self.look_for_idle(id, due);
         }
         association.setup = Setup::Ending;
         if !association.is_ours() {
@@ -410,5 +425,69 @@ const fn unconnected(error: ConnectError) -> FallbackReason {
     match error {
         ConnectError::NoLocalAddress | ConnectError::InvalidPort => FallbackReason::NoLocalAddress,
         ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Locals, StackConfig};
+    use crate::stack::Stack;
+    use manypath_rules::Options;
+
+    const ID: AssociationId = AssociationId(1);
+
+    /// An association of this host, or of its peer, with nothing in it.
+    fn stack_with_one(is_ours: bool) -> Stack {
+        let locals = Locals::List(vec![std::net::Ipv4Addr::LOCALHOST.into()]);
+        let config = StackConfig { locals, loopback_paths: true, ..StackConfig::default() };
+        let mut stack = Stack::new(config).unwrap();
+        let base = &mut stack.base;
+        let manner = parameters::manner(&base.core.config, &Options::default());
+        let begun_with = is_ours.then_some(manner);
+        let memory = base.memory.clone();
+        let association =
+            Association::new(begun_with, Setup::Established, base.core.now, STREAMS, &memory);
+        base.insert(ID, association);
+        base.watch_idle(ID);
+        stack
+    }
+
+    /// Lets time pass, and looks when that is due.
+    fn pass(base: &mut Base, seconds: u64) {
+        for _ in 0..seconds {
+            base.core.now = base.core.now + Duration::from_secs(1);
+            while let Some(timer) = base.core.timers.pop(base.core.now) {
+                if let Timer::Idle(id) = timer {
+                    base.on_idle_timer(id);
+                }
+            }
+        }
+    }
+
+    fn has_ended(base: &Base) -> bool {
+        base.get(&ID).unwrap().setup == Setup::Ending
+    }
+
+    #[test]
+    fn an_association_that_is_kept_stays_however_often_its_flows_end_and_has_one_timer() {
+        for is_ours in [false, true] {
+            let mut stack = stack_with_one(is_ours);
+            let base = &mut stack.base;
+            base.get_mut(&ID).unwrap().is_kept = true;
+            for _ in 0..1000 {
+                base.watch_idle(ID);
+                pass(base, 3);
+                assert!(base.core.timers.count(Timer::Idle(ID)) <= 1);
+            }
+            assert!(!has_ended(base));
+            base.get_mut(&ID).unwrap().is_kept = false;
+            base.watch_idle(ID);
+            let timeout = base.core.idle_timeout(is_ours).as_secs();
+            pass(base, timeout - 1);
+            assert!(!has_ended(base));
+            pass(base, 1);
+            assert!(has_ended(base));
+        }
     }
 }
