@@ -68,7 +68,7 @@ pub(crate) struct Pings {
 /// Echo requests that a peer may send on: as many as in a second can be saved up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Allowance {
-    /// In parts of a nanosecond at the rate of a peer.
+    /// Nanoseconds, of which a request costs [`Self::ONE`].
     saved: u64,
     at: Instant,
 }

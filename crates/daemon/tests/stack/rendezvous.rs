@@ -148,9 +148,11 @@ fn an_association_by_which_nobody_is_registered_any_more_ends() {
         home.1.wait_for("the registration", registered);
         home
     });
-    let status = at_relay
-        .wait_for("the end", |status| counter(status, "stack_idle_peer_associations_ended") > 0);
-    assert!(status.associations.len() <= 2, "{status:#?}");
+    // A host that has noticed it may be there again, and makes another one idle.
+    at_relay.wait_for("the end", |status| {
+        let ended = counter(status, "stack_idle_peer_associations_ended");
+        ended > 0 && status.associations.len() <= 2
+    });
     // Who notices registers anew.
     homes[0].1.wait_for("it", |status| counter(status, "stack_own_registrations") > 1);
 }

@@ -39,8 +39,14 @@ pub(super) fn association(out: &mut String, status: &AssociationStatus) {
     if let Some(limits) = &status.path_limits {
         let _ = writeln!(out, "    uplinks by rule: {limits}");
     }
-    let profile = status.profile.as_ref().map_or(String::new(), |it| format!("profile {it}, "));
-    let _ = writeln!(out, "    {profile}congestion {}{}", status.congestion, lacking(status));
+    let profile = status.profile.as_ref().map(|name| format!("profile {name}"));
+    // A stack of an earlier version says nothing of it.
+    let congestion = Some(&status.congestion).filter(|name| !name.is_empty());
+    let congestion = congestion.map(|name| format!("congestion {name}"));
+    let parameters: Vec<String> = profile.into_iter().chain(congestion).collect();
+    if !parameters.is_empty() {
+        let _ = writeln!(out, "    {}{}", parameters.join(", "), lacking(status));
+    }
     status.paths.iter().for_each(|p| path(out, p));
     status.flows.iter().for_each(|f| flow(out, f));
     status.datagrams.iter().for_each(|d| datagrams(out, d));

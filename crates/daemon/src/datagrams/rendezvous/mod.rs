@@ -96,7 +96,7 @@ impl Rendezvous {
         std::mem::take(&mut self.silent)
     }
 
-    /// The same of flows that have ended since the last call.
+    /// What joined flows that have ended since the last call had moved.
     pub(super) fn take_ended(&mut self) -> Vec<(PublicKey, (u64, u64))> {
         std::mem::take(&mut self.ended)
     }
