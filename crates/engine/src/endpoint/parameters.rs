@@ -67,10 +67,10 @@ impl Endpoint {
         self.listeners = listeners.into_iter().map(&mut listener).collect();
     }
 
-    /// Lets an association send as `like` says from now on: congestion control, pacing, which stream goes next and over which
-    /// path. What has been measured of its paths stays, and what waits is sent by the new rules. All else stays, above
-    /// all what was agreed on with the peer in the handshake, such as NR-SACK. The association has parameters of its own
-    /// then, as after [`Self::connect_with`].
+    /// Lets an association send as `like` says from now on: congestion control, pacing, which stream goes next and over
+    /// which path. The congestion windows and round-trip times of its paths stay (BBR makes its model anew), and what
+    /// waits is sent by the new rules. All else stays, above all what was agreed on with the peer in the handshake, such
+    /// as NR-SACK. The association has parameters of its own then, as after [`Self::connect_with`].
     pub fn send_like(&mut self, now: Instant, id: AssociationId, like: &Config) {
         let Some(association) = self.registry.get(id) else { return };
         let before = association.parameters.as_deref().unwrap_or(&self.config).clone();

@@ -97,12 +97,17 @@ impl Paths {
 
     /// Congestion control and pacing are those of `config` from now on. What is known of the paths stays.
     pub(crate) fn follow(&mut self, config: &Config) {
+        self.sharing.is_on = looks_for_bottlenecks(config);
         for path in &mut self.list {
             let about = (path.mtu(), path.addr.remote.is_ipv6());
             path.congestion.follow(config, about);
             path.pacer.set(config.pacing);
+            if !self.sharing.is_on {
+                // Nothing would release it any more.
+                path.gives_way_to = None;
+                path.congestion.give_way(None);
+            }
         }
-        self.sharing.is_on = looks_for_bottlenecks(config);
     }
 
     /// The peer has answered at `remote`.
@@ -282,7 +287,8 @@ fn looks_for_bottlenecks(config: &Config) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{MAX_PATHS, PathAddr, PathId, PathState, Paths};
-    use crate::config::{Config, PathMtu};
+    use crate::config::{Config, CongestionControl, PathMtu};
+    use crate::time::Duration;
     use core::net::SocketAddr;
 
     fn addr(local: &str, remote: &str) -> PathAddr {
@@ -328,6 +334,25 @@ mod tests {
         let order: std::vec::Vec<_> = paths.iter().map(|path| path.id.0).collect();
         assert_eq!(order, [0, 1, 2, 3]);
         assert!((0..4).all(|id| paths.get(PathId(id)).is_some_and(|path| path.id.0 == id)));
+    }
+
+    #[test]
+    fn no_path_gives_way_any_more_where_nobody_looks_for_bottlenecks() {
+        let (mut paths, config) = (Paths::new(), Config::default());
+        for remote in ["10.0.0.2:9899", "10.0.1.2:9899"] {
+            paths.add(addr("10.0.0.1:9899", remote), 1500, PathState::Active, &config).unwrap();
+        }
+        let path = paths.get_mut(PathId(1)).unwrap();
+        path.gives_way_to = Some(PathId(0));
+        path.congestion.give_way(Some(Duration::from_millis(10)));
+        let with = |congestion| Config { congestion, ..Config::default() };
+        paths.follow(&with(CongestionControl::Cubic));
+        assert_eq!(paths.get(PathId(1)).unwrap().gives_way_to(), Some(PathId(0)));
+        assert!(paths.measurement_deadline().is_some());
+        // It couples the paths.
+        paths.follow(&with(CongestionControl::Lia));
+        assert_eq!(paths.get(PathId(1)).unwrap().gives_way_to(), None);
+        assert_eq!(paths.measurement_deadline(), None);
     }
 
     #[test]

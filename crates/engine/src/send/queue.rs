@@ -161,7 +161,7 @@ impl SendQueue {
         }
     }
 
-    /// Which stream goes next, and over which path, is decided as `config` says from now on, for what waits already, too.
+    /// Which stream goes next, and over which path, is decided as `config` says from now on, also for what waits already.
     fn follow(&mut self, config: &Config) {
         self.scheduler = config.stream_scheduling.scheduler();
         for (id, options) in &self.options {

@@ -76,8 +76,8 @@ impl Congestion {
         }
     }
 
-    /// The algorithm is that of `config` from now on; the path takes packets of `mtu` bytes. The window stays as it is,
-    /// and slow start goes on or is over as before.
+    /// The algorithm is that of `config` from now on; the path takes packets of `mtu` bytes. The window and its bound by
+    /// another path stay as they are, and slow start goes on or is over as before. A model of the path is made anew.
     pub(crate) fn follow(&mut self, config: &Config, (mtu, is_ipv6): (u16, bool)) {
         if self.name == config.congestion {
             return;
@@ -87,6 +87,7 @@ impl Congestion {
         new.set_start(config, mtu);
         new.window.reset(cwnd, if was_doubling { self.ssthresh() } else { cwnd - 1 });
         (new.interval, new.own) = (core::mem::take(&mut self.interval), self.own);
+        new.deference = self.deference.take();
         if let (Algorithm::Window(controller), false) = (&mut new.algorithm, was_doubling) {
             controller.on_reset(&new.window);
         }

@@ -51,8 +51,9 @@ impl Deference {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{P, acked};
+    use super::super::testing::{P, acked, avoiding};
     use super::{Acked, Deference};
+    use crate::config::{Config, CongestionControl};
     use crate::time::{Duration, Instant};
 
     /// Acknowledges once in each of `rounds` round trips of `millis`, of which the shortest was 50 ms.
@@ -90,5 +91,17 @@ mod tests {
             "the first SACK ends a round, the others are of the next one"
         );
         assert_eq!(after(&mut deference, 1200, 1, 95), 64 * P, "52 ms was among them");
+    }
+
+    #[test]
+    fn a_path_that_gives_way_does_so_under_another_algorithm_too() {
+        let mut control = avoiding(CongestionControl::Rfc9260, 64 * P);
+        control.give_way(Some(Duration::from_millis(10)));
+        control.window.cwnd = 128 * P;
+        let config = Config { congestion: CongestionControl::Cubic, ..Config::default() };
+        control.follow(&config, (1500, false));
+        assert_eq!(control.window(), 64 * P);
+        control.give_way(None);
+        assert_eq!(control.window(), 128 * P);
     }
 }
