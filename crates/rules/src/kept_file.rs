@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// A file of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,8 +157,8 @@ impl KeptFile {
         }
     }
 
-    /// As [`KeptFile::edit`], for a file that holds secrets: it is read as by [`KeptFile::read_secret_lossy`], and only its
-    /// owner may open one that was not there.
+    /// As [`KeptFile::edit`], for a file that holds secrets: it is read as by [`KeptFile::read_secret_lossy`], and only
+    /// its owner may open one that was not there.
     ///
     /// # Errors
     /// As [`KeptFile::read_secret_lossy`] and [`KeptFile::edit`].
@@ -165,9 +166,30 @@ impl KeptFile {
         &self,
         edit: impl FnOnce(String) -> (String, T),
     ) -> Result<T, KeptFileError> {
+        self.edit_secret_under(Location::lock, edit)
+    }
+
+    /// As [`KeptFile::edit_secret`], for callers who must not stand still: another one who edits it, and may be suspended,
+    /// is waited for no longer than `most`.
+    ///
+    /// # Errors
+    /// As [`KeptFile::edit_secret`]; when another caller holds the lock.
+    pub fn edit_secret_within<T>(
+        &self,
+        most: Duration,
+        edit: impl FnOnce(String) -> (String, T),
+    ) -> Result<T, KeptFileError> {
+        self.edit_secret_under(|location| location.lock_within(most), edit)
+    }
+
+    fn edit_secret_under<T>(
+        &self,
+        lock: impl FnOnce(&Location) -> io::Result<File>,
+        edit: impl FnOnce(String) -> (String, T),
+    ) -> Result<T, KeptFileError> {
         let failed = |error| self.failed(error);
         let location = Location::for_writing(&self.path).map_err(failed)?;
-        let _lock = location.lock().map_err(failed)?;
+        let _lock = lock(&location).map_err(failed)?;
         let (text, result) = edit(self.read_secret_lossy()?.unwrap_or_default());
         location.replace_with_mode(&text, self.synced, 0o600).map_err(failed)?;
         Ok(result)

@@ -10,17 +10,21 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A larger file was not written by people.
 const MAX_SIZE: u64 = 1 << 20;
 /// As many symbolic links as the kernel follows in one path (path_resolution(7)).
 const MAX_LINKS: u32 = 40;
+/// The pause between two looks at a lock.
+const LOCK_STEP: Duration = Duration::from_millis(2);
 
 /// A name in an opened directory.
 #[derive(Debug)]
@@ -85,6 +89,31 @@ impl Location {
     /// # Errors
     /// When the lock file belongs to somebody else, who could keep us out for ever.
     pub(crate) fn lock(&self) -> io::Result<File> {
+        let file = self.lock_file()?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// As [`Location::lock`], but waits for another writer no longer than `most`, who may be suspended.
+    ///
+    /// # Errors
+    /// As [`Location::lock`]; `WouldBlock` when another writer holds the lock.
+    pub(crate) fn lock_within(&self, most: Duration) -> io::Result<File> {
+        let (file, until) = (self.lock_file()?, Instant::now() + most);
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_STEP),
+                Err(TryLockError::WouldBlock) => {
+                    let text = "another process holds its lock";
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
+                }
+            }
+        }
+    }
+
+    fn lock_file(&self) -> io::Result<File> {
         let owner = Mode::RUSR | Mode::WUSR;
         let file = self.open(&self.beside("lock"), OFlags::CREATE | OFlags::RDWR, owner)?;
         let about = file.metadata()?;
@@ -95,7 +124,6 @@ impl Location {
             // Whoever may open it may hold it.
             file.set_permissions(Permissions::from_mode(0o600))?;
         }
-        file.lock()?;
         Ok(file)
     }
 

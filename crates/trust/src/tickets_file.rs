@@ -1,8 +1,8 @@
 //! Tickets of servers, kept for the next stack of this identity (docs/key-management.md#resumption). What a line is,
 //! [`Ticket::to_line`] says.
 //!
-//! Each ticket is used once: a stack takes those of its identity out of the file before it uses any, under the lock, and puts
-//! back at its end what it has not used.
+//! Each ticket is used once: a stack takes those of its identity out of the file before it uses any, under the lock, and
+//! puts back at its end what it has not used.
 
 use crate::error::TrustError;
 use crate::known_peers::KnownPeersFile;
@@ -10,9 +10,12 @@ use manypath_keys::{Identity, Moment, Ticket, UnusableTicket};
 use manypath_rules::KeptFile;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 /// The name of the file.
 const NAME: &str = "tickets";
+/// How long a stack that starts waits for another one that takes or puts back tickets.
+const MAX_WAIT: Duration = Duration::from_millis(300);
 /// Most lines. Those that end first make room.
 const MAX_LINES: usize = 1024;
 const COMMENT: &str = "# Tickets for further associations. This file may be removed at any time.\n";
@@ -47,12 +50,13 @@ impl TicketsFile {
     /// those of other identities stay.
     ///
     /// # Errors
-    /// When it cannot be read or written, is larger than 1 MiB, or others own it or may open it.
+    /// When it cannot be read or written, is larger than 1 MiB, or others own it or may open it; when another process
+    /// holds its lock.
     pub fn take(&self, now: Moment, identity: &Identity) -> Result<TakenTickets, TrustError> {
         if self.0.read_secret_lossy()?.is_none() {
             return Ok(TakenTickets::default());
         }
-        let taken = self.0.edit_secret(|text| {
+        let taken = self.0.edit_secret_within(MAX_WAIT, |text| {
             let mut taken = TakenTickets::default();
             let mut left = COMMENT.to_owned();
             for line in lines(&text) {
@@ -71,7 +75,7 @@ impl TicketsFile {
     /// Adds lines that [`Ticket::to_line`] has made. `unix` is now, in seconds since 1970.
     ///
     /// # Errors
-    /// As [`Self::take`].
+    /// As [`Self::take`], but waits for the lock as long as it takes.
     pub fn put(&self, unix: u64, added: &[String]) -> Result<(), TrustError> {
         let changed = self.0.edit_secret(|text| {
             let all = lines(&text).chain(added.iter().map(String::as_str));

@@ -4,7 +4,7 @@ use crate::common::Folder;
 use manypath_keys::{Identity, Moment, PublicKey};
 use manypath_rules::KeptFile;
 use manypath_trust::{KnownPeersFile, TicketsFile};
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::thread;
 
@@ -73,12 +73,28 @@ fn of_many_who_take_at_once_one_gets_each_ticket() {
     let folder = Folder::new("ticket-race");
     let file = file(&folder);
     put(&file, &[OURS]);
-    let take = || file.take(at(NOW), &identity(1)).unwrap().tickets.len();
+    // Whoever finds the lock held for too long gets none.
+    let take = || file.take(at(NOW), &identity(1)).map_or(0, |taken| taken.tickets.len());
     let got: usize = thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(got, 1);
+}
+
+/// A process that was suspended in the middle.
+#[test]
+fn a_lock_that_another_process_holds_does_not_hold_up_who_takes() {
+    let folder = Folder::new("ticket-lock");
+    let file = file(&folder);
+    put(&file, &[OURS]);
+    let lock = File::open(folder.at("tickets.lock")).unwrap();
+    lock.lock().unwrap();
+    let error = file.take(at(NOW), &identity(1)).unwrap_err();
+    assert!(error.to_string().contains("holds its lock"), "{error}");
+    assert_eq!(lines(&folder), [OURS]);
+    drop(lock);
+    assert_eq!(file.take(at(NOW), &identity(1)).unwrap().tickets.len(), 1);
 }
 
 #[test]

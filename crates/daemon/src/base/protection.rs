@@ -72,7 +72,7 @@ fn recall_tickets(base: &mut Base) {
         }
         Err(error) => {
             base.core.count("ticket_file_failures");
-            warn!(target: log::PEERS, "{error}; associations with known peers begin with a whole key exchange: remove the file");
+            warn!(target: log::PEERS, "{error}; associations with known peers begin with a whole key exchange: remove the file if this happens again");
         }
     }
 }
@@ -279,7 +279,7 @@ fn follow_profile(base: &mut Base, id: AssociationId) {
         "association {} with {peer}: profile {} by the rules for its key{lacks}", id.0, profile.name());
 }
 
-/// What an association has not of the profile that a rule gives the key of its peer: it would have had to be agreed on in
+/// What an association lacks of the profile that a rule gives the key of its peer: it would have had to be agreed on in
 /// the handshake.
 pub(crate) fn profile_lacks(base: &Base, id: AssociationId) -> Option<&'static str> {
     let profile = base.all.get(&id)?.profile_by_key?;
