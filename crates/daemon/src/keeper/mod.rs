@@ -2,9 +2,9 @@
 //!
 //! A stack reads packets of strangers, so it gives up all rights of root before the first one
 //! ([`confine`](crate::Stack::confine)). What needs them later goes through its keeper, started before: to read
-//! rules, settings and path policies again, to add to the peers cache, the keys of peers, tickets and the sums of budgets, to
-//! begin a log anew, to bind control sockets, to enlarge the buffers of sockets. The keeper is told at its start which
-//! files these are, and opens no others. It has no socket of the network and ends with its stack.
+//! rules, settings and path policies again, to add to the peers cache, the keys of peers, tickets and the sums of
+//! budgets, to begin a log anew, to bind control sockets, to enlarge the buffers of sockets. The keeper is told at its
+//! start which files these are, and opens no others. It has no socket of the network and ends with its stack.
 //!
 //! ```text
 //! stack (no rights) ── requests ─▶ keeper (root) ─▶ files

@@ -104,9 +104,9 @@ impl Keys {
         &self.issuer
     }
 
-    /// Associations may be encrypted from now on. If this host had another key before, tickets of that one are gone, those of
-    /// its own clients and those that it has got: they would end in a key that the other end does not expect. Returns how
-    /// many it had got.
+    /// Associations may be encrypted from now on. If this host had another key before, tickets of that one are gone, those
+    /// of its own clients and those that it has got: they would end in a key that the other end does not expect. Returns
+    /// how many it had got.
     pub(crate) fn adopt(&mut self, trust: Trust) -> usize {
         let former = self.trust.as_ref().map(|trust| trust.identity().public_key());
         let dropped = match former.is_some_and(|former| former != trust.identity().public_key()) {
@@ -120,8 +120,8 @@ impl Keys {
         dropped
     }
 
-    /// Takes the tickets that earlier stacks have left. Returns how many they are, and how many lines of their file could
-    /// not be read.
+    /// Takes the tickets that earlier stacks have left. Returns how many they are, and how many lines of their file
+    /// could not be read.
     ///
     /// # Errors
     /// As [`TicketsFile::take`](manypath_trust::TicketsFile::take).

@@ -86,21 +86,25 @@ impl Tickets {
         let line = |(server, ticket): (SocketAddr, Ticket)| ticket.to_line(at, server, identity);
         let (file, lines) = (trust.tickets_file(), tickets.filter_map(line).collect::<Vec<_>>());
         let Some(file) = file.filter(|_| !lines.is_empty()) else { return };
-        let writer = match Keeper::current() {
-            Some(_) => None,
-            None => TicketWriter::start(file.clone()).ok(),
+        let kept = match Keeper::current() {
+            Some(keeper) => give(&lines, |some| keeper.keep_tickets(some)),
+            None => TicketWriter::start(file.clone())
+                .and_then(|writer| give(&lines, |some| Ok(writer.take(some)))),
         };
-        for some in lines.chunks(MAX_TOGETHER) {
-            let taken = match (&writer, Keeper::current()) {
-                (Some(writer), _) => writer.take(some.to_vec()),
-                (None, Some(keeper)) => keeper.keep_tickets(some.to_vec()).unwrap_or(false),
-                (None, None) => false,
-            };
-            if !taken {
-                warn!(target: log::PEERS, "{}: {} tickets are not kept", file.path().display(), some.len());
-            }
+        if let Err(error) = kept {
+            warn!(target: log::PEERS, "{}: tickets are not kept: {error}", file.path().display());
         }
     }
+}
+
+/// Gives lines to who writes them.
+fn give(lines: &[String], take: impl Fn(Vec<String>) -> io::Result<bool>) -> io::Result<()> {
+    for some in lines.chunks(MAX_TOGETHER) {
+        if !take(some.to_vec())? {
+            return Err(io::Error::other("too many wait to be written"));
+        }
+    }
+    Ok(())
 }
 
 fn moment(now: Instant) -> Moment {

@@ -43,8 +43,8 @@ pub enum UnusableTicket {
 }
 
 impl Ticket {
-    /// A line for a file. `server` is the UDP address of the ticket's server. None if its time is over, if it is not that
-    /// of `identity`, or if the system has no randomness.
+    /// A line for a file. `server` is the UDP address of the ticket's server. None if its time is over, if it is not
+    /// that of `identity`, or if the system has no randomness.
     pub fn to_line(&self, at: Moment, server: SocketAddr, identity: &Identity) -> Option<String> {
         let left = self.expires.since(at.now).as_secs();
         if left == 0 || self.client != identity.public_key() {
