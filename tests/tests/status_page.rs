@@ -51,11 +51,12 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The counters of the stack itself: all names with an underscore in its code, but for those of settings,
-/// and the two without one.
+/// and those without one.
 fn of_the_stack() -> BTreeSet<String> {
     let mut files = Vec::new();
     sources(&root().join("crates/daemon/src"), &mut files);
-    let mut names = BTreeSet::from(["stack_turns".to_owned(), "stack_reloads".to_owned()]);
+    let mut names =
+        BTreeSet::from(["turns", "reloads", "suspensions"].map(|it| format!("stack_{it}")));
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a source");
         let code = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();

@@ -48,6 +48,15 @@ pub(crate) enum Setup {
     Over,
 }
 
+/// How long nothing has used an association.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    /// When it was last found without flows.
+    pub(crate) since: Instant,
+    /// When it is looked at next, if it is.
+    pub(crate) look: Option<Instant>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Association {
     /// The profile with which this side began it; none if the peer began it.
@@ -64,10 +73,7 @@ pub(crate) struct Association {
     pub(crate) rejected: Option<FallbackReason>,
     pub(crate) setup: Setup,
     pub(crate) begun: Instant,
-    /// When it was last found without flows.
-    pub(crate) idle_since: Instant,
-    /// When it is looked at next for being idle, if it is.
-    pub(crate) idle_look: Option<Instant>,
+    pub(crate) idle: Idle,
     /// Whether it stays without flows: a host is registered by it at a relay.
     pub(crate) is_kept: bool,
     /// Streams that both sides had in each direction when it began.
@@ -122,7 +128,7 @@ impl Association {
         streams: u16,
     ) -> Self {
         let (flows, datagrams) = (BTreeMap::new(), BTreeMap::new());
-        let (idle_since, idle_look, held, doubted) = (begun, None, None, None);
+        let (idle, held, doubted) = (Idle { since: begun, look: None }, None, None);
         let (input_over, spoken, is_kept) = (false, false, false);
         Self {
             begun_with,
@@ -134,8 +140,7 @@ impl Association {
             input_over,
             setup,
             begun,
-            idle_since,
-            idle_look,
+            idle,
             is_kept,
             streams,
             added: Streams::default(),

@@ -49,7 +49,7 @@ impl Base {
         let now = self.core.now;
         let association = self.all.get_mut(&id)?;
         let used = association.flows.remove(&flow);
-        association.idle_since = now;
+        association.idle.since = now;
         if association.is_unused() && association.setup == Setup::Over {
             self.remove(id);
         } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())

@@ -342,41 +342,32 @@ impl Base {
     pub(crate) fn watch_idle(&mut self, id: AssociationId) {
         let now = self.core.now;
         let Some(association) = self.all.get_mut(&id) else { return };
-        association.idle_since = now;
+        association.idle.since = now;
         let timeout = self.core.idle_timeout(self.is_ours(id));
-        self.look_for_idle(id, now + timeout);
-    }
-
-    /// One look is enough, which decides when the next one is: timers are not taken back.
-    fn look_for_idle(&mut self, id: AssociationId, at: Instant) {
-        let Some(association) = self.all.get_mut(&id) else { return };
-        if association.idle_look.is_none_or(|look| look > at) {
-            association.idle_look = Some(at);
-            self.core.timers.set(at, Timer::Idle(id));
-        }
+        look_for_idle(self, id, now + timeout);
     }
 
     pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
         let (now, timeout) = (self.core.now, self.core.idle_timeout(self.is_ours(id)));
         let Some(association) = self.all.get_mut(&id) else { return };
-        if association.idle_look.is_some_and(|look| look > now) {
+        if association.idle.look.is_some_and(|look| look > now) {
             return;
         }
-        association.idle_look = None;
+        association.idle.look = None;
         if association.setup != Setup::Established {
             return;
         }
         let is_in_use = !association.is_unused() || association.is_kept;
-        let due = association.idle_since + timeout;
+        let due = association.idle.since + timeout;
         if is_in_use {
             // Those of this host are watched anew when their last flow ends, or when they are not kept any more.
             if !association.is_ours() {
-                self.look_for_idle(id, now + timeout.max(LOOK));
+                look_for_idle(self, id, now + timeout.max(LOOK));
             }
             return;
         }
         if now < due {
-            return self.look_for_idle(id, due);
+            return look_for_idle(self, id, due);
         }
         association.setup = Setup::Ending;
         if !association.is_ours() {
@@ -418,6 +409,15 @@ fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, Fal
     }
     info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
     Ok(id)
+}
+
+/// One look is enough, which decides when the next one is: timers are not taken back.
+fn look_for_idle(base: &mut Base, id: AssociationId, at: Instant) {
+    let Some(association) = base.all.get_mut(&id) else { return };
+    if association.idle.look.is_none_or(|look| look > at) {
+        association.idle.look = Some(at);
+        base.core.timers.set(at, Timer::Idle(id));
+    }
 }
 
 /// Why no association was begun.

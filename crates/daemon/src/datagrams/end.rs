@@ -176,7 +176,7 @@ pub(super) fn forget_datagrams(
     let now = base.core.now;
     let association = base.get_mut(&id)?;
     let user = association.datagrams.remove(&flow);
-    association.idle_since = now;
+    association.idle.since = now;
     if association.is_unused() && association.setup == Setup::Over {
         base.remove(id);
     } else if association.is_unused() && association.is_ours() {
