@@ -1,4 +1,4 @@
-//! The file of tickets: who gets them, and what becomes of the others.
+//! The file of tickets: which stack gets which tickets, and what happens to those of other identities.
 
 use crate::common::Folder;
 use manypath_keys::{Identity, Moment, PublicKey};
