@@ -94,7 +94,8 @@ fn a_ticket_does_not_outlive_the_trust_of_either_end() {
     let (_client, mut launcher) = Host::with_launcher(config);
     assert!(!connect(&mut launcher, destination));
     assert!(connect(&mut launcher, destination));
-    // The server does not take the client's key any more.
+    // The server does not take the client's key any more: an association that still ends there would be refused too.
+    wait_for_the_end(&theirs_too);
     fs::write(&list, "").unwrap();
     reload(&theirs_too);
     let _refused = errno(&mut launcher, destination);
