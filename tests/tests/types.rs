@@ -34,7 +34,7 @@ const METHODS: &[(&str, usize)] = &[
     ("daemon::Stack", 101),
     ("engine::Association", 173),
     ("engine::Bbr", 79),
-    ("engine::Endpoint", 136),
+    ("engine::Endpoint", 137),
     ("engine::Path", 136),
     ("engine::Sender", 176),
     ("flow::FlowMux", 100),

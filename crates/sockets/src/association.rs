@@ -67,17 +67,27 @@ impl Association {
 
     /// What can be read next. What was begun comes to its end first; messages come before the news
     /// that there will be no more.
-    pub(crate) fn input(&mut self, endpoint: &mut Endpoint) -> Option<Input> {
-        if self.messages.is_empty() {
-            self.messages.extend(endpoint.read(self.engine));
-        }
-        let message = (!self.messages.is_empty()).then_some(Input::Message);
+    pub(crate) fn input(&self, endpoint: &Endpoint) -> Option<Input> {
+        let message = self.has_message(endpoint).then_some(Input::Message);
         match self.notifications.front() {
             Some(_) if message.is_some() && self.is_begun => message,
             Some(first) if message.is_some() && first.is_after_data() => message,
             Some(_) => Some(Input::Notification),
             None => message,
         }
+    }
+
+    /// Whether a message, or a part of one, can be read. It stays in the engine, where it counts against the window.
+    pub(crate) fn has_message(&self, endpoint: &Endpoint) -> bool {
+        !self.messages.is_empty() || endpoint.is_readable(self.engine)
+    }
+
+    /// The message that is read next, out of the engine.
+    pub(crate) fn message(&mut self, endpoint: &mut Endpoint) -> Option<&mut Message> {
+        if self.messages.is_empty() {
+            self.messages.extend(endpoint.read(self.engine));
+        }
+        self.messages.front_mut()
     }
 
     /// The message after the one that is read, if it is here.

@@ -253,9 +253,7 @@ impl Sockets {
             if association.closed.is_some() {
                 continue;
             }
-            let unread = !association.messages.is_empty()
-                || host.endpoint.read(association.engine).is_some();
-            if unread || socket.settings.linger == Some(0) {
+            if association.has_message(host.endpoint) || socket.settings.linger == Some(0) {
                 host.endpoint.abort(host.now, association.engine, &[]);
             } else {
                 end(host, association.engine);

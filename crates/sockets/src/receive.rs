@@ -39,16 +39,16 @@ pub struct About {
 impl Socket {
     /// Whether something can be read. Associations without it are not asked again until something has
     /// happened to them.
-    pub(crate) fn has_input(&mut self, endpoint: &mut Endpoint) -> bool {
+    pub(crate) fn has_input(&mut self, endpoint: &Endpoint) -> bool {
         self.next_with_input(endpoint).is_some()
     }
 
-    fn next_with_input(&mut self, endpoint: &mut Endpoint) -> Option<(sctp_assoc_t, Input)> {
+    fn next_with_input(&mut self, endpoint: &Endpoint) -> Option<(sctp_assoc_t, Input)> {
         let next = |ready: &BTreeSet<sctp_assoc_t>, turn| {
             ready.range(turn..).next().or(ready.first()).copied()
         };
         while let Some(number) = next(&self.ready, self.turn) {
-            let association = self.associations.get_mut(&number);
+            let association = self.associations.get(&number);
             if let Some(input) = association.and_then(|one| one.input(endpoint)) {
                 return Some((number, input));
             }
@@ -147,8 +147,11 @@ fn message(
     room: usize,
     peek: bool,
 ) -> Received {
-    let about = about(host, association, settings);
     let from = Some(association.peer);
+    if association.message(host.endpoint).is_none() {
+        return Received::default();
+    }
+    let about = about(host, association, settings);
     let Some(first) = association.messages.front_mut() else { return Received::default() };
     let len = room.min(first.payload.len());
     let whole = len == first.payload.len();

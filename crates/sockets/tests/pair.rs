@@ -379,3 +379,23 @@ fn who_is_told_of_keys_is_told_that_there_are_none() {
     assert_eq!(all.len(), 3, "{all:?}");
     assert_eq!((&*all[0], &*all[2]), ("change to 0", "one"), "{all:?}");
 }
+
+/// RFC 6458 section 8.1.6: SO_RCVBUF controls the window. What nobody has read yet fills it, also if `poll` has asked for it.
+#[test]
+fn a_message_fills_the_window_until_it_is_read() {
+    let mut pair = Pair::new();
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+    let server = pair.connected_with_small_window(client);
+    pair.send(0, client, &[], &"x".repeat(2900)).unwrap();
+    pair.pass(Duration::from_secs(1));
+    let window = |pair: &mut Pair| {
+        assert!(pair.with(1, |sockets, host| sockets.readiness(host, server)).readable);
+        pair.pass(Duration::from_secs(1));
+        self::option(pair, client, SCTP_STATUS, &sctp_status::default()).unwrap().sstat_rwnd
+    };
+    assert_eq!(window(&mut pair), 0);
+    pair.next(1, server).unwrap();
+    pair.send(0, client, &[], "more").unwrap();
+    pair.pass(Duration::from_secs(1));
+    assert!(window(&mut pair) > 2800);
+}

@@ -422,6 +422,16 @@ impl Endpoint {
         .unwrap_or(Err(ReconfigurationError::NotEstablished))
     }
 
+    /// Whether [`read`](Self::read) has something to give. What is not read yet stays in the receive window.
+    pub fn is_readable(&self, id: AssociationId) -> bool {
+        match self.registry.get(id) {
+            Some(association) => {
+                association.peer.as_ref().is_some_and(|peer| peer.receiver.is_readable())
+            }
+            None => self.unread.holds(id),
+        }
+    }
+
     /// Takes the next message, or the next part of one that is larger than can be held
     /// (`Config::partial_delivery_point`, [`Message::more`]). What had arrived before a graceful end can still be read
     /// after [`Event::Closed`].

@@ -30,6 +30,11 @@ impl Unread {
         self.receivers.insert(id, receiver);
     }
 
+    /// Whether `id` has left something.
+    pub(super) fn holds(&self, id: AssociationId) -> bool {
+        self.receivers.contains_key(&id)
+    }
+
     /// The next message of `id`.
     pub(super) fn read(&mut self, id: AssociationId) -> Option<Message> {
         let receiver = self.receivers.get_mut(&id)?;

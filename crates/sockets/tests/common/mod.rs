@@ -122,6 +122,20 @@ impl Pair {
         (self.with(0, |sockets, _| sockets.open(style, false)), listener)
     }
 
+    /// Connects the client's socket with one of the server that has a window of 3000 bytes.
+    pub(crate) fn connected_with_small_window(&mut self, client: SocketId) -> SocketId {
+        let listener = self.with(1, |sockets, host| {
+            let id = sockets.open(Style::OneToOne, false);
+            let (option, small) = ((libc::SOL_SOCKET, libc::SO_RCVBUF), 3000i32.to_ne_bytes());
+            sockets.set_option(host, id, option, &small).unwrap();
+            sockets.bind(id, address(1, 1)).unwrap();
+            sockets.listen(host, id, 2).unwrap();
+            id
+        });
+        self.connect(client, address(1, 1)).unwrap();
+        self.with(1, |sockets, _| sockets.accept(listener)).unwrap()
+    }
+
     pub(crate) fn send(
         &mut self,
         host: usize,
