@@ -286,10 +286,10 @@ impl Driver {
         true
     }
 
-    /// Reads what has arrived on all sockets, up to a bound for each, without an event of the poll.
-    pub fn handle_arrivals(&mut self, now: Instant) {
+    /// Reads what has arrived on all sockets, up to a bound for each, without an event of the poll. Whether something has.
+    pub fn handle_arrivals(&mut self, now: Instant) -> bool {
         self.exchange.sockets.iter_mut().for_each(|socket| socket.unread = true);
-        self.exchange.read(now, &mut self.arrivals);
+        self.exchange.read(now, &mut self.arrivals)
     }
 
     /// Reads what events have told of, or an earlier call has left over, up to a bound: from all sockets in the order

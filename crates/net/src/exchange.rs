@@ -73,15 +73,19 @@ impl Exchange {
         }
     }
 
-    /// Reads what has arrived on the sockets that are unread, up to a bound.
-    pub(crate) fn read(&mut self, now: Instant, arrivals: &mut Arrivals) {
+    /// Reads what has arrived on the sockets that are unread, up to a bound. Whether something has.
+    pub(crate) fn read(&mut self, now: Instant, arrivals: &mut Arrivals) -> bool {
         // Read once, so that what comes to several sockets stays in order.
         let wall = arrivals::wall();
+        let mut came = false;
         for _ in 0..RECEIVES_PER_TURN {
             if !arrivals.receive(now, wall, &mut self.sockets) {
                 break;
             }
-            arrivals.in_order(|at, index, datagram| self.deliver(now, at, index, datagram));
+            arrivals.in_order(|at, index, datagram| {
+                came = true;
+                self.deliver(now, at, index, datagram);
+            });
         }
         self.read_streams(now);
         for index in 0..self.sockets.len() {
@@ -96,6 +100,7 @@ impl Exchange {
         let others = self.counters.handed_on + self.counters.unrelated_icmp;
         self.flood.look(now, flood::dropped(self.endpoint.counters()) + others);
         self.moderate(now);
+        came
     }
 
     fn moderate(&mut self, now: Instant) {

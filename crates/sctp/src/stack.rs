@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 const WAKER: Token = Token(usize::MAX);
+/// How often packets may go to and fro between sockets of this process within a call. A handshake takes four rounds.
+const MOST_ROUNDS: usize = 64;
 
 /// What the threads of a program share.
 #[derive(Debug)]
@@ -118,6 +120,13 @@ impl Shared {
         }
         let result = act(&mut state);
         self.settle(&mut state);
+        // As over the kernel's loopback: what a call brings about at other sockets of the process is done when it returns.
+        for _ in 0..MOST_ROUNDS {
+            if !(self.settings.alone && state.take_arrivals()) {
+                break;
+            }
+            self.settle(&mut state);
+        }
         result
     }
 
@@ -239,11 +248,12 @@ impl State {
         self.uplinks.follow(now, &mut self.driver, &mut self.sockets);
     }
 
-    /// Works in what has arrived and not been read by the thread yet.
-    fn take_arrivals(&mut self) {
+    /// Works in what has arrived and not been read by the thread yet. Whether something has.
+    fn take_arrivals(&mut self) -> bool {
         let now = self.clock.now();
-        self.driver.handle_arrivals(now);
+        let came = self.driver.handle_arrivals(now);
         self.driver.handle_timeout(now);
+        came
     }
 
     /// What has happened becomes known to sockets and descriptors, and packets leave. Whether something

@@ -157,6 +157,17 @@ fn many_associations_come_and_go_in_one_process() {
 }
 
 #[test]
+fn what_a_call_brings_about_at_another_socket_is_done_when_it_returns() {
+    let scratch = Scratch::new("loopback");
+    let loopback = example(&scratch, "loopback", "gcc");
+    for way in ["udp", "native"] {
+        let environment =
+            format!("export MANYPATH_SCTP_ENCAPSULATION={way} MANYPATH_SCTP_ALONE=1");
+        assert_eq!(in_own_network(&format!("{environment}; {loopback} 7")), "nothing waited\n");
+    }
+}
+
+#[test]
 fn the_static_library_serves_as_the_shared_one_does() {
     let scratch = Scratch::new("static");
     let echo = support::static_example(&scratch, "echo");
