@@ -98,9 +98,9 @@ impl Sockets {
                 Input::Message => message(host, association, settings, room, peek),
             };
             if !peek {
-                // The others come next, but for the rest of what was begun.
-                let whole = received.flags & libc::MSG_EOR != 0;
-                socket.turn = if whole { number.saturating_add(1) } else { number };
+                // The others come next, but for the rest of what was begun and for the message behind a notification.
+                let is_done = input == Input::Message && received.flags & libc::MSG_EOR != 0;
+                socket.turn = if is_done { number.saturating_add(1) } else { number };
             }
             return Ok(received);
         }

@@ -399,3 +399,20 @@ fn a_message_fills_the_window_until_it_is_read() {
     pair.pass(Duration::from_secs(1));
     assert!(window(&mut pair) > 2800);
 }
+
+/// As with Linux: who is told of an association gets its first message next, and others have their turn then.
+#[test]
+fn a_message_comes_next_to_the_news_before_it() {
+    let mut pair = Pair::new();
+    let (first, server) = pair.sockets(Style::OneToMany);
+    let second = pair.with(0, |sockets, _| sockets.open(Style::OneToMany, false));
+    pair.subscribe(1, server, &[SCTP_ASSOC_CHANGE]);
+    for client in [first, second] {
+        for text in ["one", "two"] {
+            pair.send(0, client, &[address(1, 1)], text).unwrap();
+        }
+    }
+    pair.pass(Duration::from_secs(1));
+    let all: Vec<_> = std::iter::from_fn(|| pair.next(1, server).ok()).collect();
+    assert_eq!(all, ["change to 0", "one", "change to 0", "one", "two", "two"]);
+}
