@@ -23,18 +23,14 @@ pub(crate) enum How {
 }
 
 impl How {
-    pub(crate) fn info(&self, sockets: &mut Sockets, id: SocketId) -> Result<SendInfo, Errno> {
+    /// Adds it to what holds if nothing is said.
+    fn say(&self, all: &mut SendInfo) -> Result<(), Errno> {
         match self {
-            Self::Controls(controls) => sockets.send_info(id, controls),
-            Self::Vector(kind, info) => {
-                let mut all = sockets.send_info(id, &[])?;
-                all.apply_vector(*kind, info)?;
-                Ok(all)
-            }
+            Self::Controls(controls) => controls.iter().try_for_each(|control| all.apply(control)),
+            Self::Vector(kind, info) => all.apply_vector(*kind, info),
             Self::Info(info, reliability) => {
-                let all = sockets.send_info(id, &[])?;
-                let reliability = reliability.or(all.reliability);
-                Ok(SendInfo { info: *info, reliability, ..all })
+                (all.info, all.reliability) = (*info, reliability.or(all.reliability));
+                Ok(())
             }
         }
     }
@@ -57,7 +53,8 @@ impl Sending {
         host: &mut Host<'_>,
         id: SocketId,
     ) -> Result<usize, Errno> {
-        let mut info = self.how.info(sockets, id)?;
+        let mut info =
+            sockets.send_info(host, id, self.to.first().copied(), |all| self.how.say(all))?;
         if self.ends {
             info.info.snd_flags |= manypath_sockets::constants::SCTP_EOR as u16;
         }

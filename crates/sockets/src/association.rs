@@ -1,6 +1,7 @@
 //! An association of a socket.
 
 use crate::notification::Notification;
+use crate::socket::SendDefaults;
 use crate::structures::sctp_assoc_t;
 use manypath_engine::{AssociationId, CloseReason, Endpoint, Instant, Message, PathId};
 use std::collections::{BTreeSet, VecDeque};
@@ -33,6 +34,8 @@ pub(crate) struct Association {
     pub(crate) is_begun: bool,
     /// When a message went or came last, or it was established.
     pub(crate) last_active: Instant,
+    /// Those of the socket when it began, or what was set since.
+    pub(crate) defaults: SendDefaults,
 }
 
 /// What a program can read next.
@@ -43,7 +46,12 @@ pub(crate) enum Input {
 }
 
 impl Association {
-    pub(crate) fn new(id: sctp_assoc_t, engine: AssociationId, peer: SocketAddr) -> Self {
+    pub(crate) fn new(
+        id: sctp_assoc_t,
+        engine: AssociationId,
+        peer: SocketAddr,
+        defaults: SendDefaults,
+    ) -> Self {
         Self {
             id,
             engine,
@@ -57,6 +65,7 @@ impl Association {
             messages: VecDeque::new(),
             is_begun: false,
             last_active: Instant::ZERO,
+            defaults,
         }
     }
 

@@ -33,7 +33,7 @@ pub struct SendInfo {
 }
 
 impl SendInfo {
-    /// What the defaults of a socket say.
+    /// What the defaults say.
     pub(crate) fn of(defaults: &SendDefaults) -> Self {
         let sctp_prinfo { pr_policy, pr_value } = defaults.reliability;
         let reliability = reliability(pr_policy.into(), pr_value).filter(|_| pr_policy != 0);

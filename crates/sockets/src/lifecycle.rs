@@ -81,7 +81,8 @@ impl Sockets {
         let parameters = self.parameters(self.sockets.get(&id).ok_or(Errno::BADF)?);
         let number = self.next_association();
         let socket = self.sockets.get_mut(&id).ok_or(Errno::BADF)?;
-        let mut association = Association::new(number, AssociationId(0), *first);
+        let defaults = socket.settings.defaults;
+        let mut association = Association::new(number, AssociationId(0), *first, defaults);
         let encapsulation = socket.settings.encapsulation;
         association.engine =
             begin(host, parameters, SocketAddr::new(first.ip(), encapsulation), first.port())?;
@@ -197,9 +198,10 @@ impl Sockets {
             return;
         };
         let number = self.next_association();
-        let association = Association::new(number, engine, SocketAddr::new(remote.ip(), peer_port));
+        let peer = SocketAddr::new(remote.ip(), peer_port);
         self.owners.insert(engine, (id, number));
         if let Some(socket) = self.sockets.get_mut(&id) {
+            let association = Association::new(number, engine, peer, socket.settings.defaults);
             socket.associations.insert(number, association);
             if socket.is_one_to_one() {
                 socket.waiting.push_back(number);

@@ -1,7 +1,7 @@
 //! A message goes to an association, which it may begin.
 
 use crate::constants::*;
-use crate::control::{Control, SendInfo};
+use crate::control::SendInfo;
 use crate::errno::Errno;
 use crate::options::init_message;
 use crate::socket::Settings;
@@ -35,13 +35,25 @@ pub struct Outbound {
 }
 
 impl Sockets {
-    /// What holds for a message of which nothing is said but by these control messages.
+    /// What holds for a message to an address of the peer, if one is given, of which nothing is said but what `say` adds.
     ///
     /// # Errors
-    /// `EINVAL` for one that makes no sense.
-    pub fn send_info(&mut self, id: SocketId, controls: &[Control]) -> Result<SendInfo, Errno> {
-        let mut info = SendInfo::of(&self.socket(id)?.settings.defaults);
-        controls.iter().try_for_each(|control| info.apply(control))?;
+    /// Those of `say`.
+    pub fn send_info(
+        &self,
+        host: &Host<'_>,
+        id: SocketId,
+        to: Option<SocketAddr>,
+        say: impl Fn(&mut SendInfo) -> Result<(), Errno>,
+    ) -> Result<SendInfo, Errno> {
+        let mut said = SendInfo::default();
+        say(&mut said)?;
+        let socket = self.sockets.get(&id).ok_or(Errno::BADF)?;
+        let named = said.info.snd_assoc_id;
+        let known = socket.chosen(named).or_else(|| self.with_peer(host, id, to?));
+        let defaults = known.map_or(Ok(&socket.settings.defaults), |known| socket.defaults(known))?;
+        let mut info = SendInfo::of(defaults);
+        say(&mut info)?;
         Ok(info)
     }
 

@@ -1,6 +1,7 @@
 //! One socket.
 
 use crate::association::Association;
+use crate::constants::{SCTP_ALL_ASSOC, SCTP_CURRENT_ASSOC, SCTP_FUTURE_ASSOC};
 use crate::errno::Errno;
 use crate::notification::Subscriptions;
 use crate::structures::{sctp_assoc_t, sctp_prinfo, sctp_sndinfo};
@@ -135,6 +136,42 @@ impl Socket {
     pub(crate) fn only(&self) -> Option<sctp_assoc_t> {
         let one = self.is_one_to_one() && self.backlog.is_none();
         self.associations.keys().next().copied().filter(|_| one)
+    }
+
+    /// What holds for messages to the association that is named, or for those that begin one.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is no such association.
+    pub(crate) fn defaults(&self, named: sctp_assoc_t) -> Result<&SendDefaults, Errno> {
+        match self.chosen(named).and_then(|chosen| self.associations.get(&chosen)) {
+            Some(association) => Ok(&association.defaults),
+            None if self.is_one_to_one() || named == SCTP_FUTURE_ASSOC => Ok(&self.settings.defaults),
+            None => Err(Errno::INVALID),
+        }
+    }
+
+    /// The same to be set: of one association, of those that there are (`SCTP_CURRENT_ASSOC`), of those to come
+    /// (`SCTP_FUTURE_ASSOC`), or of all (RFC 6458 section 7.2).
+    ///
+    /// # Errors
+    /// `EINVAL` if there is no such association.
+    pub(crate) fn defaults_mut(
+        &mut self,
+        named: sctp_assoc_t,
+    ) -> Result<Vec<&mut SendDefaults>, Errno> {
+        let (one_to_one, chosen) = (self.is_one_to_one(), self.chosen(named));
+        let (current, future) = match named {
+            _ if chosen.is_some() => (true, false),
+            _ if one_to_one => (false, true),
+            SCTP_FUTURE_ASSOC => (false, true),
+            SCTP_CURRENT_ASSOC => (true, false),
+            SCTP_ALL_ASSOC => (true, true),
+            _ => return Err(Errno::INVALID),
+        };
+        let meant = |number: &sctp_assoc_t| current && chosen.is_none_or(|chosen| chosen == *number);
+        let associations = self.associations.iter_mut().filter(|(number, _)| meant(number));
+        let own = future.then_some(&mut self.settings.defaults);
+        Ok(associations.map(|(_, one)| &mut one.defaults).chain(own).collect())
     }
 
     /// The association that a call means: the only one, or the one that it names.

@@ -2,11 +2,11 @@
 
 use crate::common;
 
-use common::{PORT, Pair, address, option, option_raw, set_raw};
+use common::{PORT, Pair, address, option, option_raw, set, set_raw};
 use manypath_engine::{Duration, LocalAddress};
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
-use manypath_sockets::structures::{sctp_assoc_stats, sctp_assoc_value, sctp_hmacalgo};
+use manypath_sockets::structures::{sctp_assoc_stats, sctp_assoc_value, sctp_hmacalgo, sctp_sndinfo};
 use manypath_sockets::{Errno, SocketId, Style, address::decode};
 use std::net::{IpAddr, SocketAddr};
 
@@ -192,4 +192,39 @@ fn only_sockets_that_have_all_addresses_follow_them() {
     let refused = set_raw(&mut pair, id, SCTP_AUTO_ASCONF, &1i32.to_ne_bytes());
     assert_eq!(refused, Err(Errno::INVALID));
     assert_eq!(set_raw(&mut pair, id, SCTP_AUTO_ASCONF, &0i32.to_ne_bytes()), Ok(()));
+}
+
+/// RFC 6458 section 8.1.31: of the association that is named, or of those that there are, of those to come, or of all.
+#[test]
+fn defaults_of_messages_are_those_of_their_association() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.sockets(Style::OneToMany);
+    let ppid = |snd_assoc_id, snd_ppid| sctp_sndinfo { snd_ppid, snd_assoc_id, ..Default::default() };
+    let begin = |pair: &mut Pair, to| {
+        let number = pair.with(0, |sockets, host| sockets.connect(host, client, &[to])).unwrap();
+        pair.settle();
+        number
+    };
+    set(&mut pair, client, SCTP_DEFAULT_SNDINFO, &ppid(SCTP_FUTURE_ASSOC, 1)).unwrap();
+    let number = begin(&mut pair, address(1, 1));
+    let told = |pair: &mut Pair, named| {
+        option(pair, client, SCTP_DEFAULT_SNDINFO, &ppid(named, 0)).map(|info| info.snd_ppid)
+    };
+    set(&mut pair, client, SCTP_DEFAULT_SNDINFO, &ppid(SCTP_FUTURE_ASSOC, 2)).unwrap();
+    assert_eq!((told(&mut pair, number), told(&mut pair, SCTP_FUTURE_ASSOC)), (Ok(1), Ok(2)));
+    set(&mut pair, client, SCTP_DEFAULT_SNDINFO, &ppid(number, 3)).unwrap();
+    assert_eq!((told(&mut pair, number), told(&mut pair, SCTP_FUTURE_ASSOC)), (Ok(3), Ok(2)));
+    set(&mut pair, client, SCTP_DEFAULT_SNDINFO, &ppid(SCTP_CURRENT_ASSOC, 4)).unwrap();
+    assert_eq!((told(&mut pair, number), told(&mut pair, SCTP_FUTURE_ASSOC)), (Ok(4), Ok(2)));
+    let stranger = set(&mut pair, client, SCTP_DEFAULT_SNDINFO, &ppid(1234, 5));
+    assert_eq!((stranger, told(&mut pair, 1234)), (Err(Errno::INVALID), Err(Errno::INVALID)));
+    // A message that says nothing of itself, to the address of the peer.
+    let info = pair.with(0, |sockets, host| {
+        sockets.send_info(host, client, Some(address(1, 1)), |_| Ok(())).unwrap()
+    });
+    assert_eq!(info.info.snd_ppid, 4);
+    let info = pair.with(1, |sockets, host| {
+        sockets.send_info(host, server, Some(address(2, 0)), |_| Ok(())).unwrap()
+    });
+    assert_eq!(info.info.snd_ppid, 0);
 }

@@ -7,7 +7,7 @@ use crate::control::reliability;
 use crate::errno::Errno;
 use crate::layout::Structure;
 use crate::notification::Subscriptions;
-use crate::socket::Settings;
+use crate::socket::{SendDefaults, Settings, Socket};
 use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::Duration;
@@ -18,6 +18,9 @@ pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'
         SCTP_NODELAY => return Some(set_nagle(sockets, host, id, value)),
         SCTP_AUTOCLOSE => return Some(set_autoclose(sockets, host, id, value)),
         SCTP_EVENT | SCTP_EVENTS => return Some(subscribe(sockets, host, request)),
+        SCTP_DEFAULT_SNDINFO | SCTP_DEFAULT_SEND_PARAM | SCTP_DEFAULT_PRINFO => {
+            return Some(set_defaults(sockets.sockets.get_mut(&id)?, name, value));
+        }
         _ => {}
     }
     let settings = &mut sockets.sockets.get_mut(&id)?.settings;
@@ -36,9 +39,6 @@ pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'
         SCTP_MAX_BURST => association_value(value).map(|burst| {
             settings.config.max_burst = if burst == 0 { u32::MAX } else { burst };
         }),
-        SCTP_DEFAULT_SNDINFO => decode(value).map(|info| settings.defaults.info = info),
-        SCTP_DEFAULT_SEND_PARAM => set_old_defaults(settings, value),
-        SCTP_DEFAULT_PRINFO => set_default_terms(settings, value),
         _ => return None,
     })
 }
@@ -65,11 +65,8 @@ pub(super) fn get(sockets: &Sockets, request: Request<'_>) -> Asked<Vec<u8>> {
             let burst = if config.max_burst == u32::MAX { 0 } else { config.max_burst };
             Ok(answer_value(asked, burst))
         }
-        SCTP_DEFAULT_SNDINFO => Ok(settings.defaults.info.encode()),
-        SCTP_DEFAULT_SEND_PARAM => Ok(old_defaults(settings).encode()),
-        SCTP_DEFAULT_PRINFO => {
-            let sctp_prinfo { pr_policy, pr_value } = settings.defaults.reliability;
-            Ok(sctp_default_prinfo { pr_assoc_id: 0, pr_value, pr_policy }.encode())
+        SCTP_DEFAULT_SNDINFO | SCTP_DEFAULT_SEND_PARAM | SCTP_DEFAULT_PRINFO => {
+            defaults(sockets.sockets.get(&id)?, name, asked)
         }
         SCTP_AUTOCLOSE if sockets.is_one_to_one(id) => Err(Errno::NOT_SUPPORTED),
         SCTP_AUTOCLOSE => {
@@ -194,24 +191,67 @@ fn delayed_sack(settings: &Settings, asked: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok(sctp_assoc_value { assoc_value: delay, ..asked }.encode())
 }
 
-fn set_old_defaults(settings: &mut Settings, value: &[u8]) -> Result<(), Errno> {
-    let old: sctp_sndrcvinfo = decode(value)?;
-    settings.defaults.info = sctp_sndinfo {
+/// How messages are sent, if nothing is said: those to an association, or those that begin one.
+fn set_defaults(socket: &mut Socket, name: i32, value: &[u8]) -> Result<(), Errno> {
+    let (named, info, terms) = match name {
+        SCTP_DEFAULT_SNDINFO => {
+            let info: sctp_sndinfo = decode(value)?;
+            (info.snd_assoc_id, Some(sctp_sndinfo { snd_assoc_id: 0, ..info }), None)
+        }
+        SCTP_DEFAULT_SEND_PARAM => {
+            let old: sctp_sndrcvinfo = decode(value)?;
+            (old.sinfo_assoc_id, Some(new_info(&old)), Some(old_terms(&old)))
+        }
+        _ => {
+            let sctp_default_prinfo { pr_assoc_id, pr_value, pr_policy } = decode(value)?;
+            reliability(pr_policy.into(), pr_value).ok_or(Errno::INVALID)?;
+            (pr_assoc_id, None, Some(sctp_prinfo { pr_policy, pr_value }))
+        }
+    };
+    for defaults in socket.defaults_mut(named)? {
+        defaults.info = info.unwrap_or(defaults.info);
+        defaults.reliability = terms.unwrap_or(defaults.reliability);
+    }
+    Ok(())
+}
+
+fn defaults(socket: &Socket, name: i32, asked: &[u8]) -> Result<Vec<u8>, Errno> {
+    Ok(match name {
+        SCTP_DEFAULT_SNDINFO => {
+            let snd_assoc_id = decode::<sctp_sndinfo>(asked)?.snd_assoc_id;
+            sctp_sndinfo { snd_assoc_id, ..socket.defaults(snd_assoc_id)?.info }.encode()
+        }
+        SCTP_DEFAULT_SEND_PARAM => {
+            let sinfo_assoc_id = decode::<sctp_sndrcvinfo>(asked)?.sinfo_assoc_id;
+            let old = old_defaults(socket.defaults(sinfo_assoc_id)?);
+            sctp_sndrcvinfo { sinfo_assoc_id, ..old }.encode()
+        }
+        _ => {
+            let pr_assoc_id = decode::<sctp_default_prinfo>(asked)?.pr_assoc_id;
+            let sctp_prinfo { pr_policy, pr_value } = socket.defaults(pr_assoc_id)?.reliability;
+            sctp_default_prinfo { pr_assoc_id, pr_value, pr_policy }.encode()
+        }
+    })
+}
+
+fn new_info(old: &sctp_sndrcvinfo) -> sctp_sndinfo {
+    sctp_sndinfo {
         snd_sid: old.sinfo_stream,
         snd_flags: old.sinfo_flags,
         snd_ppid: old.sinfo_ppid,
         snd_context: old.sinfo_context,
-        snd_assoc_id: old.sinfo_assoc_id,
-    };
-    let lives = old.sinfo_timetolive > 0;
-    let pr_policy = if lives { crate::notification::number(SCTP_PR_SCTP_TTL) } else { 0 };
-    settings.defaults.reliability = sctp_prinfo { pr_policy, pr_value: old.sinfo_timetolive };
-    Ok(())
+        snd_assoc_id: 0,
+    }
 }
 
-fn old_defaults(settings: &Settings) -> sctp_sndrcvinfo {
-    let info = settings.defaults.info;
-    let terms = settings.defaults.reliability;
+fn old_terms(old: &sctp_sndrcvinfo) -> sctp_prinfo {
+    let lives = old.sinfo_timetolive > 0;
+    let pr_policy = if lives { crate::notification::number(SCTP_PR_SCTP_TTL) } else { 0 };
+    sctp_prinfo { pr_policy, pr_value: old.sinfo_timetolive }
+}
+
+fn old_defaults(defaults: &SendDefaults) -> sctp_sndrcvinfo {
+    let SendDefaults { info, reliability: terms } = defaults;
     let lives = i32::from(terms.pr_policy) == SCTP_PR_SCTP_TTL;
     sctp_sndrcvinfo {
         sinfo_stream: info.snd_sid,
@@ -219,15 +259,6 @@ fn old_defaults(settings: &Settings) -> sctp_sndrcvinfo {
         sinfo_ppid: info.snd_ppid,
         sinfo_context: info.snd_context,
         sinfo_timetolive: if lives { terms.pr_value } else { 0 },
-        sinfo_assoc_id: info.snd_assoc_id,
         ..Default::default()
     }
-}
-
-fn set_default_terms(settings: &mut Settings, value: &[u8]) -> Result<(), Errno> {
-    let terms: sctp_default_prinfo = decode(value)?;
-    reliability(terms.pr_policy.into(), terms.pr_value).ok_or(Errno::INVALID)?;
-    settings.defaults.reliability =
-        sctp_prinfo { pr_policy: terms.pr_policy, pr_value: terms.pr_value };
-    Ok(())
 }
