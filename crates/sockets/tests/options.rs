@@ -228,3 +228,21 @@ fn defaults_of_messages_are_those_of_their_association() {
     });
     assert_eq!(info.info.snd_ppid, 0);
 }
+
+/// socket(7).
+#[test]
+fn sizes_of_buffers_are_told_doubled() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToOne);
+    for (name, size, told) in [
+        (libc::SO_RCVBUF, 2048i32, 4096i32),
+        (libc::SO_SNDBUF, 2304, 4608),
+        (libc::SO_SNDBUF, 1, 4608),
+    ] {
+        let option = (libc::SOL_SOCKET, name);
+        let value = size.to_ne_bytes();
+        pair.with(0, |sockets, host| sockets.set_option(host, client, option, &value)).unwrap();
+        let found = pair.with(0, |sockets, host| sockets.option(host, client, option, &value));
+        assert_eq!(found, Ok(told.to_ne_bytes().to_vec()));
+    }
+}

@@ -8,6 +8,9 @@ use libc::{
     SO_TYPE,
 };
 
+/// As with Linux.
+const LEAST_SEND_BUFFER: u32 = 2304;
+
 pub(super) fn set(
     sockets: &mut Sockets,
     id: SocketId,
@@ -18,7 +21,7 @@ pub(super) fn set(
     let size = |value: &[u8]| u32::try_from(int(value)?).map_err(|_| Errno::INVALID);
     match name {
         SO_RCVBUF => settings.config.receive_buffer = size(value)?,
-        SO_SNDBUF => settings.config.send_buffer = size(value)?.max(4096),
+        SO_SNDBUF => settings.config.send_buffer = size(value)?.max(LEAST_SEND_BUFFER),
         SO_REUSEADDR => settings.reuse = is_on(value)?,
         SO_LINGER => {
             let seconds = int(value.get(4..).unwrap_or_default())?;
@@ -63,7 +66,8 @@ pub(super) fn set_reuse_port(
 
 pub(super) fn get(sockets: &mut Sockets, id: SocketId, name: i32) -> Result<Vec<u8>, Errno> {
     let socket = sockets.socket(id)?;
-    let size = |bytes: u32| bytes.to_ne_bytes().to_vec();
+    // "The kernel doubles this value [...] and this doubled value is returned" (socket(7)).
+    let size = |bytes: u32| bytes.saturating_mul(2).to_ne_bytes().to_vec();
     Ok(match name {
         SO_ERROR => {
             let error = socket.error.take();
