@@ -360,7 +360,10 @@ pub unsafe extern "C" fn sctp_recvv(
             scatter(parts, &received.data)?;
             memory::tell_address(from, from_len, &peer)?;
             fill(info, info_room, &bytes)?;
-            memory::set(info_len, bytes.len() as socklen_t);
+            // As with libsctp the room stays known where there is nothing to tell.
+            if kind != SCTP_RECVV_NOINFO {
+                memory::set(info_len, bytes.len() as socklen_t);
+            }
             memory::set(info_type, kind.unsigned_abs());
             memory::set(flags, received.flags);
         }
@@ -368,15 +371,31 @@ pub unsafe extern "C" fn sctp_recvv(
     }))
 }
 
-/// What `sctp_recvv` tells with a message where there is so much room, and of which type it is.
+/// What `sctp_recvv` tells with a message, of which type it is: the most for which there is room.
 fn vector_info(about: &About, room: usize) -> (c_int, Vec<u8>) {
-    let (kind, bytes) = match (about.info, about.next) {
-        (Some(recvv_rcvinfo), Some(recvv_nxtinfo)) => {
-            (SCTP_RECVV_RN, sctp_recvv_rn { recvv_rcvinfo, recvv_nxtinfo }.encode())
-        }
-        (Some(info), None) => (SCTP_RECVV_RCVINFO, info.encode()),
-        (None, Some(next)) => (SCTP_RECVV_NXTINFO, next.encode()),
-        (None, None) => (SCTP_RECVV_NOINFO, Vec::new()),
-    };
-    if bytes.len() > room { (SCTP_RECVV_NOINFO, Vec::new()) } else { (kind, bytes) }
+    let both = about.info.zip(about.next).map(|(recvv_rcvinfo, recvv_nxtinfo)| {
+        (SCTP_RECVV_RN, sctp_recvv_rn { recvv_rcvinfo, recvv_nxtinfo }.encode())
+    });
+    let info = about.info.map(|info| (SCTP_RECVV_RCVINFO, info.encode()));
+    let next = about.next.map(|next| (SCTP_RECVV_NXTINFO, next.encode()));
+    let fitting = [both, info, next].into_iter().flatten().find(|(_, bytes)| bytes.len() <= room);
+    fitting.unwrap_or((SCTP_RECVV_NOINFO, Vec::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_is_told_for_which_there_is_room() {
+        let about = About { old: None, info: Some(Default::default()), next: Some(Default::default()) };
+        let sizes = [sctp_nxtinfo::DESCRIPTION.size, sctp_rcvinfo::DESCRIPTION.size];
+        let told = |room| vector_info(&about, room).0;
+        assert_eq!(told(sizes[0] - 1), SCTP_RECVV_NOINFO);
+        assert_eq!(told(sizes[0]), SCTP_RECVV_NXTINFO);
+        assert_eq!(told(sizes[1]), SCTP_RECVV_RCVINFO);
+        assert_eq!(told(sizes[0] + sizes[1]), SCTP_RECVV_RN);
+        let none = About::default();
+        assert_eq!(vector_info(&none, 100), (SCTP_RECVV_NOINFO, Vec::new()));
+    }
 }
