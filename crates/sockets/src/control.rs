@@ -30,6 +30,8 @@ pub struct SendInfo {
     pub init: Option<sctp_initmsg>,
     /// More addresses of the peer.
     pub addresses: Vec<IpAddr>,
+    /// The shared key that is to authenticate it, if that was said.
+    pub key: Option<u16>,
 }
 
 impl SendInfo {
@@ -51,8 +53,7 @@ impl SendInfo {
             SCTP_SNDRCV => self.apply_old(&decode(data)?),
             SCTP_SNDINFO => self.info = decode(data)?,
             SCTP_PRINFO => self.apply_terms(&decode(data)?)?,
-            // The key that is active authenticates all messages.
-            SCTP_AUTHINFO => return Err(Errno::NOT_SUPPORTED),
+            SCTP_AUTHINFO => self.apply_key(&decode(data)?),
             SCTP_DSTADDRV4 => self.addresses.push(ipv4(data)?),
             SCTP_DSTADDRV6 => self.addresses.push(ipv6(data)?),
             _ => return Err(Errno::INVALID),
@@ -82,6 +83,10 @@ impl SendInfo {
         Ok(())
     }
 
+    fn apply_key(&mut self, key: &sctp_authinfo) {
+        self.key = Some(key.auth_keynumber);
+    }
+
     /// Takes over what `sctp_sendv` is told with (RFC 6458 section 9.12).
     ///
     /// # Errors
@@ -91,12 +96,12 @@ impl SendInfo {
             SCTP_SENDV_NOINFO => {}
             SCTP_SENDV_SNDINFO => self.info = decode(info)?,
             SCTP_SENDV_PRINFO => self.apply_terms(&decode(info)?)?,
-            SCTP_SENDV_AUTHINFO => return Err(Errno::NOT_SUPPORTED),
+            SCTP_SENDV_AUTHINFO => self.apply_key(&decode(info)?),
             SCTP_SENDV_SPA => {
                 let all: sctp_sendv_spa = decode(info)?;
                 let valid = |flag: i32| all.sendv_flags & flag.unsigned_abs() != 0;
                 if valid(SCTP_SEND_AUTHINFO_VALID) {
-                    return Err(Errno::NOT_SUPPORTED);
+                    self.apply_key(&all.sendv_authinfo);
                 }
                 if valid(SCTP_SEND_SNDINFO_VALID) {
                     self.info = all.sendv_sndinfo;

@@ -80,6 +80,10 @@ impl Sockets {
         if flags & !KNOWN_FLAGS != 0 {
             return Err(Errno::INVALID);
         }
+        // The active key authenticates all messages.
+        if message.info.key.is_some_and(|key| key != socket.settings.active_key) {
+            return Err(Errno::NOT_SUPPORTED);
+        }
         if flags & SCTP_SENDALL != 0 && !socket.is_one_to_one() {
             return self.send_to_all(host, id, &message);
         }

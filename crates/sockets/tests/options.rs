@@ -6,8 +6,10 @@ use common::{PORT, Pair, address, option, option_raw, set, set_raw};
 use manypath_engine::{Duration, LocalAddress};
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
-use manypath_sockets::structures::{sctp_assoc_stats, sctp_assoc_value, sctp_hmacalgo, sctp_sndinfo};
-use manypath_sockets::{Errno, SocketId, Style, address::decode};
+use manypath_sockets::structures::{
+    sctp_assoc_stats, sctp_assoc_value, sctp_authinfo, sctp_hmacalgo, sctp_sndinfo,
+};
+use manypath_sockets::{Control, Errno, Outbound, SocketId, Style, address::decode};
 use std::net::{IpAddr, SocketAddr};
 
 fn algorithms(list: &[u16]) -> Vec<u8> {
@@ -245,4 +247,19 @@ fn sizes_of_buffers_are_told_doubled() {
         let found = pair.with(0, |sockets, host| sockets.option(host, client, option, &value));
         assert_eq!(found, Ok(told.to_ne_bytes().to_vec()));
     }
+}
+
+#[test]
+fn a_message_may_name_the_active_key_and_no_other() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.connected();
+    let mut send = |auth_keynumber: u16| {
+        pair.with(0, |sockets, host| {
+            let data = sctp_authinfo { auth_keynumber }.encode();
+            let control = Control { kind: SCTP_AUTHINFO, data };
+            let info = sockets.send_info(host, client, None, |info| info.apply(&control))?;
+            sockets.send(host, client, Outbound { to: Vec::new(), info, data: "a".into() })
+        })
+    };
+    assert_eq!((send(0), send(1)), (Ok(1), Err(Errno::NOT_SUPPORTED)));
 }
