@@ -111,6 +111,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     let inet = [libc::AF_INET, libc::AF_INET6].contains(&domain);
     let style = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
     if inet && style && (protocol == libc::IPPROTO_SCTP || implied) {
+        sctp::follow_linux();
         return sctp::manypath_socket(domain, kind, libc::IPPROTO_SCTP);
     }
     // SAFETY: the function of the C library has this type.

@@ -193,9 +193,17 @@ pub(crate) fn send(
 pub(crate) fn receive(fd: RawFd, room: usize, flags: c_int) -> Result<(Received, Vec<u8>), Errno> {
     let peek = flags & libc::MSG_PEEK != 0;
     match inherited::of(fd) {
-        None => when_ready(fd, Wait::Input, flags, |sockets, host, id| {
-            request::receive(sockets, host, id, (room, peek))
-        }),
+        None => {
+            let waits = flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
+            when_ready(fd, Wait::Input, flags, |sockets, host, id| {
+                match request::receive(sockets, host, id, (room, peek)) {
+                    Err(Errno::AGAIN) if waits && sockets.waits_in_vain(id) => {
+                        Err(Errno::NOT_CONNECTED)
+                    }
+                    other => other,
+                }
+            })
+        }
         Some((parent, id)) => {
             let request = Request::Receive { room, peek };
             let answer = patiently(fd, Wait::Input, flags, || parent.ask(id, &request))?;

@@ -31,4 +31,5 @@ mod uplinks;
 pub use api::*;
 pub use descriptor::owns;
 pub use exports::*;
+pub use place::follow_linux;
 pub use sctp::*;

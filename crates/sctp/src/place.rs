@@ -5,11 +5,25 @@ use manypath_net::{Driver, Interface, LocalBinding, UdpPort, interfaces};
 use mio::{Registry, Token};
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The port for SCTP over UDP (RFC 6951 section 5.1).
 const UDP_PORT: u16 = 9899;
 /// Most associations of a process.
 const MOST_ASSOCIATIONS: usize = 1 << 16;
+
+/// Whether the program was made for the sockets of Linux.
+static FOLLOWS_LINUX: AtomicBool = AtomicBool::new(false);
+
+/// Sockets do what Linux does also where RFC 6458 leaves that open or has it otherwise: to be called before the first is
+/// opened.
+pub fn follow_linux() {
+    FOLLOWS_LINUX.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn follows_linux() -> bool {
+    FOLLOWS_LINUX.load(Ordering::Relaxed)
+}
 
 /// What the environment says.
 #[derive(Clone, Debug)]

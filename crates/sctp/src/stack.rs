@@ -79,6 +79,10 @@ impl Shared {
             Some(parameters) => sockets.with_parameters(parameters.clone()),
             None => sockets,
         };
+        let sockets = match place::follows_linux() {
+            true => sockets.following_linux(),
+            false => sockets,
+        };
         let state = State {
             driver,
             uplinks,

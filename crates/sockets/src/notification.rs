@@ -125,15 +125,21 @@ impl Notification {
         Self::new(SCTP_PARTIAL_DELIVERY_EVENT, &event)
     }
 
-    /// A message was given up. It comes in the new form if that is subscribed to.
-    pub(crate) fn failed(message: &Outgoing, sent: bool, new: bool, id: sctp_assoc_t) -> Self {
+    /// A message was given up. It comes in the new form if that is subscribed to. `place` is added to its flags.
+    pub(crate) fn failed(
+        message: &Outgoing,
+        sent: bool,
+        new: bool,
+        place: u16,
+        id: sctp_assoc_t,
+    ) -> Self {
         let flags = number(if sent { SCTP_DATA_SENT } else { SCTP_DATA_UNSENT });
-        let unordered = if message.unordered { number(SCTP_UNORDERED) } else { 0 };
+        let how = place | if message.unordered { number(SCTP_UNORDERED) } else { 0 };
         let (stream, ppid) = (message.stream.0, message.ppid.0.to_be());
         if new {
             let info = sctp_sndinfo {
                 snd_sid: stream,
-                snd_flags: unordered,
+                snd_flags: how,
                 snd_ppid: ppid,
                 snd_assoc_id: id,
                 ..Default::default()
@@ -148,7 +154,7 @@ impl Notification {
         }
         let info = sctp_sndrcvinfo {
             sinfo_stream: stream,
-            sinfo_flags: unordered,
+            sinfo_flags: how,
             sinfo_ppid: ppid,
             sinfo_assoc_id: id,
             ..Default::default()

@@ -111,11 +111,21 @@ impl Sockets {
             return Err(Errno::NOT_CONNECTED);
         }
         let only = socket.only().and_then(|only| socket.associations.get(&only));
-        if only.is_some_and(Association::is_at_end) {
-            Ok(Received::default())
-        } else {
-            Err(Errno::AGAIN)
+        match only.filter(|only| only.is_at_end()) {
+            Some(over) if socket.settings.follows_linux && !over.peer_shutdown => {
+                Err(Errno::NOT_CONNECTED)
+            }
+            Some(_) => Ok(Received::default()),
+            None => Err(Errno::AGAIN),
         }
+    }
+
+    /// Whether nobody should wait for something to be received, as Linux sees it.
+    pub fn waits_in_vain(&self, id: SocketId) -> bool {
+        self.sockets.get(&id).is_some_and(|socket| {
+            let is_alone = socket.associations.is_empty() && socket.backlog.is_none();
+            socket.settings.follows_linux && !socket.is_one_to_one() && is_alone
+        })
     }
 
     /// How many bytes the next message or notification has (FIONREAD); 0 if there is none.

@@ -77,7 +77,9 @@ impl Sockets {
             return Err(Errno::PIPE);
         }
         let flags = i32::from(message.info.info.snd_flags);
-        if flags & !KNOWN_FLAGS != 0 {
+        let ends = flags & (SCTP_EOF | SCTP_ABORT) != 0;
+        let is_refused = ends && socket.settings.follows_linux && socket.is_one_to_one();
+        if flags & !KNOWN_FLAGS != 0 || is_refused {
             return Err(Errno::INVALID);
         }
         // The active key authenticates all messages.

@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) family: Family,
     /// Whether IPv4 addresses are given as IPv6 ones.
     pub(crate) mapped: bool,
+    /// Whether calls do what Linux does, where RFC 6458 leaves that open or has it otherwise.
+    pub(crate) follows_linux: bool,
     /// Options for the associations to come.
     pub(crate) config: Config,
     /// The peers' UDP port (RFC 6951); 0 stands for SCTP over IP.

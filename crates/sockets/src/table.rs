@@ -8,7 +8,7 @@ use crate::socket::{Family, SendDefaults, Settings, Socket, Style};
 use crate::structures::sctp_assoc_t;
 use manypath_engine::{
     AddressChange, AssociationId, AssociationStatus, CloseReason, Config, Duration, Endpoint,
-    Event, Instant, KeyChange, PathId, PathState,
+    Event, Instant, KeyChange, Outgoing, PathId, PathState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -91,6 +91,16 @@ impl Sockets {
         let partial_reliability = config.partial_reliability;
         self.template = template(self.template.encapsulation, config);
         self.template.config.partial_reliability = partial_reliability;
+        self
+    }
+
+    /// The same for programs that were made for the sockets of Linux:
+    /// * An association that is over without a SHUTDOWN of the peer, and a one-to-many socket that has none and does not
+    ///   listen, are ENOTCONN to those who receive.
+    /// * `SCTP_EOF` and `SCTP_ABORT` are for one-to-many sockets.
+    /// * A message that was given up comes back in the fragments in which it would have been sent.
+    pub fn following_linux(mut self) -> Self {
+        self.template.follows_linux = true;
         self
     }
 
@@ -202,8 +212,7 @@ impl Sockets {
             association.last_active = host.now;
         }
         let begins = matches!(event, Event::Connected { .. });
-        let told =
-            notifications(host, association, socket.settings.mapped, event, socket.settings.events);
+        let told = notifications(host, association, &socket.settings, event);
         // The engine tells it where we can authenticate chunks.
         let config = &socket.settings.config;
         let authenticates = config.authentication || config.address_reconfiguration;
@@ -275,16 +284,14 @@ fn end(reason: &CloseReason, association: &Association) -> Notification {
 fn notifications(
     host: &mut Host<'_>,
     association: &mut Association,
-    mapped: bool,
+    settings: &Settings,
     event: Event,
-    wanted: Subscriptions,
 ) -> Vec<Notification> {
-    let id = association.id;
-    let new = wanted.has(SCTP_SEND_FAILED_EVENT);
+    let (id, mapped) = (association.id, settings.mapped);
     let one = match event {
         Event::Connected { adaptation, outbound_streams, inbound_streams, .. } => {
             association.streams = Some((outbound_streams, inbound_streams));
-            if wanted.has(SCTP_SENDER_DRY_EVENT) {
+            if settings.events.has(SCTP_SENDER_DRY_EVENT) {
                 host.endpoint.tell_when_dry(host.now, association.engine);
             }
             let up = Notification::change(SCTP_COMM_UP, 0, (outbound_streams, inbound_streams), id);
@@ -313,7 +320,7 @@ fn notifications(
             Notification::address(address, mapped, state, id)
         }
         Event::SendFailed { message, sent, .. } | Event::Undelivered { message, sent } => {
-            Notification::failed(&message, sent, new, id)
+            return given_up(host, association, settings, &message, sent);
         }
         Event::PeerError { causes } => Notification::peer_error(&causes, id),
         Event::PartialDeliveryAborted(message) => {
@@ -341,6 +348,35 @@ fn notifications(
         | Event::Closed(_) => return Vec::new(),
     };
     vec![one]
+}
+
+/// A message was given up. To Linux it is what it would have been sent as: the kernel's enum of flags of a DATA chunk tells
+/// which part of it that is.
+fn given_up(
+    host: &Host<'_>,
+    association: &Association,
+    settings: &Settings,
+    message: &Outgoing,
+    sent: bool,
+) -> Vec<Notification> {
+    const FIRST: u16 = 2;
+    const LAST: u16 = 1;
+    let (id, new) = (association.id, settings.events.has(SCTP_SEND_FAILED_EVENT));
+    if !settings.follows_linux {
+        return vec![Notification::failed(message, sent, new, 0, id)];
+    }
+    let len = message.payload.len();
+    let size = match host.endpoint.fragment_size(association.engine) {
+        0 => len.max(1),
+        size => size,
+    };
+    let part = |from: usize| {
+        let to = len.min(from + size);
+        let place = if from == 0 { FIRST } else { 0 } | if to == len { LAST } else { 0 };
+        let message = Outgoing { payload: message.payload.slice(from..to), ..message.clone() };
+        Notification::failed(&message, sent, new, place, id)
+    };
+    (0..len).step_by(size).map(part).collect()
 }
 
 fn path_change(
@@ -379,6 +415,7 @@ fn template(encapsulation: u16, config: Config) -> Settings {
     Settings {
         family: Family::default(),
         mapped: false,
+        follows_linux: false,
         config,
         encapsulation,
         events: Subscriptions::default(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
 
 mod common;
+mod linux;
 mod options;
 mod pair;
 mod parts;

@@ -49,6 +49,15 @@ impl Pair {
         Self { now: Instant::from_nanos(1), sides: [side(0), side(1)], dead: None }
     }
 
+    /// Both hosts have programs for Linux.
+    pub(crate) fn following_linux() -> Self {
+        let sides = [0, 1].map(|host| {
+            let Side { endpoint, sockets } = side(host);
+            Side { endpoint, sockets: sockets.following_linux() }
+        });
+        Self { sides, ..Self::new() }
+    }
+
     pub(crate) fn with<T>(
         &mut self,
         host: usize,

@@ -1,0 +1,98 @@
+//! What programs for Linux get, where RFC 6458 leaves it open or has it otherwise.
+
+use crate::common;
+
+use bytes::Bytes;
+use common::{Pair, address, set_raw};
+use manypath_engine::{Duration, Reliability};
+use manypath_sockets::constants::*;
+use manypath_sockets::layout::Structure;
+use manypath_sockets::structures::{sctp_send_failed, sctp_sndinfo};
+use manypath_sockets::{Errno, Outbound, SendInfo, SocketId, Style};
+
+#[test]
+fn who_has_shut_an_association_down_is_not_connected_when_it_is_over() {
+    for (mut pair, own) in
+        [(Pair::new(), Ok(String::new())), (Pair::following_linux(), Err(Errno::NOT_CONNECTED))]
+    {
+        let (client, server) = pair.connected();
+        pair.send(1, server, &[], "last").unwrap();
+        pair.with(0, |sockets, host| sockets.shut_down(host, client, (false, true))).unwrap();
+        pair.pass(Duration::from_secs(1));
+        assert_eq!(pair.next(1, server), Ok(String::new()), "the peer gets an end");
+        assert_eq!(pair.next(0, client), Ok("last".into()));
+        assert_eq!(pair.next(0, client), own);
+    }
+}
+
+#[test]
+fn a_socket_without_associations_waits_for_some_only_if_it_listens() {
+    let mut pair = Pair::following_linux();
+    let (client, server) = pair.sockets(Style::OneToMany);
+    let vain = |pair: &mut Pair| {
+        [(0, client), (1, server)]
+            .map(|(host, id)| pair.with(host, |sockets, _| sockets.waits_in_vain(id)))
+    };
+    assert_eq!(vain(&mut pair), [true, false]);
+    pair.send(0, client, &[address(1, 1)], "one").unwrap();
+    assert_eq!(vain(&mut pair), [false, false]);
+    assert!(!pair_of_rfc_waits_in_vain());
+}
+
+fn pair_of_rfc_waits_in_vain() -> bool {
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToMany);
+    pair.with(0, |sockets, _| sockets.waits_in_vain(client))
+}
+
+fn send(
+    pair: &mut Pair,
+    id: SocketId,
+    flags: i32,
+    (reliability, data): (Option<Reliability>, Vec<u8>),
+) -> Result<usize, Errno> {
+    let info = sctp_sndinfo { snd_flags: flags as u16, ..Default::default() };
+    let info = SendInfo { info, reliability, ..SendInfo::default() };
+    let message = Outbound { to: vec![address(1, 1)], info, data: data.into() };
+    pair.with(0, |sockets, host| sockets.send(host, id, message))
+}
+
+#[test]
+fn flags_that_end_an_association_are_for_one_to_many_sockets() {
+    for (style, flags, result) in [
+        (Style::OneToOne, SCTP_EOF, Err(Errno::INVALID)),
+        (Style::OneToOne, SCTP_ABORT, Err(Errno::INVALID)),
+        (Style::OneToMany, SCTP_EOF, Ok(0)),
+        (Style::OneToMany, SCTP_ABORT, Ok(0)),
+    ] {
+        let mut pair = Pair::following_linux();
+        let (client, _) = pair.sockets(style);
+        pair.connect(client, address(1, 1)).unwrap();
+        assert_eq!(send(&mut pair, client, flags, (None, Vec::new())), result, "{style:?} {flags}");
+    }
+}
+
+/// The peer reads nothing, and its window is full.
+#[test]
+fn a_message_that_was_given_up_comes_back_in_its_fragments() {
+    let mut pair = Pair::following_linux();
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+    set_raw(&mut pair, client, SCTP_MAXSEG, &500i32.to_ne_bytes()).unwrap();
+    pair.subscribe(0, client, &[SCTP_SEND_FAILED]);
+    pair.connected_with_small_window(client);
+    let text: Vec<u8> = (0..1200).map(|at| (at % 251) as u8).collect();
+    send(&mut pair, client, 0, (None, vec![0; 3100])).unwrap();
+    let briefly = Some(Reliability::Lifetime(Duration::from_secs(2)));
+    send(&mut pair, client, 0, (briefly, text.clone())).unwrap();
+    pair.pass(Duration::from_secs(3));
+    let mut next = || {
+        let got = pair.with(0, |sockets, host| sockets.receive(host, client, 4096, false))?;
+        let head = sctp_send_failed::DESCRIPTION.size;
+        let told = sctp_send_failed::decode(&got.data).unwrap();
+        Ok::<_, Errno>((told.ssf_info.sinfo_flags, Bytes::copy_from_slice(&got.data[head..])))
+    };
+    for (place, range) in [(2, 0..500), (0, 500..1000), (1, 1000..1200)] {
+        assert_eq!(next(), Ok((place, Bytes::copy_from_slice(&text[range]))));
+    }
+    assert_eq!(next(), Err(Errno::AGAIN));
+}
