@@ -67,8 +67,14 @@ impl Notification {
         self.kind == SCTP_ASSOC_CHANGE && ends.contains(&i32::from(state))
     }
 
-    /// The association has changed.
-    pub(crate) fn change(state: i32, error: u16, streams: (u16, u16), id: sctp_assoc_t) -> Self {
+    /// The association has changed. `info` is what is told of that.
+    pub(crate) fn change(
+        state: i32,
+        error: u16,
+        streams: (u16, u16),
+        info: &[u8],
+        id: sctp_assoc_t,
+    ) -> Self {
         let change = sctp_assoc_change {
             sac_state: number(state),
             sac_error: error,
@@ -77,7 +83,7 @@ impl Notification {
             sac_assoc_id: id,
             ..Default::default()
         };
-        Self::new(SCTP_ASSOC_CHANGE, &change)
+        Self::with_end(SCTP_ASSOC_CHANGE, &change, info)
     }
 
     /// An address of the peer has changed.

@@ -201,7 +201,7 @@ impl Sockets {
         let Some(association) = socket.associations.get_mut(&number) else { return };
         if let Event::Closed(reason) = event {
             if !self.begin_elsewhere(host, owner, number, &reason) {
-                self.on_closed(owner, number, reason);
+                self.on_closed(host, owner, number, reason);
             }
             return;
         }
@@ -229,14 +229,23 @@ impl Sockets {
         }
     }
 
-    fn on_closed(&mut self, owner: SocketId, number: sctp_assoc_t, reason: CloseReason) {
+    fn on_closed(
+        &mut self,
+        host: &mut Host<'_>,
+        owner: SocketId,
+        number: sctp_assoc_t,
+        reason: CloseReason,
+    ) {
         let Some(socket) = self.sockets.get_mut(&owner) else { return };
         let Some(association) = socket.associations.get_mut(&number) else { return };
         self.owners.remove(&association.engine);
         let established = association.streams.is_some();
         let error = Errno::of_end(&reason, established);
         if socket.settings.events.has(SCTP_ASSOC_CHANGE) {
-            association.notifications.push_back(end(&reason, association));
+            let given = host.endpoint.take_abort_reason(association.engine);
+            let follows_linux = socket.settings.follows_linux;
+            let abort = given.map(|given| abort_chunk(&given, follows_linux)).unwrap_or_default();
+            association.notifications.push_back(end(&reason, association, &abort));
         }
         association.closed = Some(reason);
         socket.blocked.remove(&number);
@@ -257,8 +266,17 @@ fn discard(host: &mut Host<'_>, id: AssociationId, event: &Event) {
     }
 }
 
+/// The ABORT chunk (RFC 9260 section 3.3.7) of a peer whose user gave this reason. Linux leaves out its header.
+fn abort_chunk(reason: &[u8], follows_linux: bool) -> Vec<u8> {
+    const HEADER: [u8; 2] = [6, 0];
+    const USER_INITIATED: [u8; 2] = [0, 12];
+    let len = |more: usize| u16::try_from(reason.len() + more).unwrap_or(u16::MAX).to_be_bytes();
+    let header = if follows_linux { Vec::new() } else { [HEADER, len(8)].concat() };
+    [&header, &USER_INITIATED[..], &len(4), reason].concat()
+}
+
 /// What the end of an association is called.
-fn end(reason: &CloseReason, association: &Association) -> Notification {
+fn end(reason: &CloseReason, association: &Association, abort: &[u8]) -> Notification {
     let streams = association.streams.unwrap_or_default();
     let error = match reason {
         CloseReason::PeerAborted(code) => code.unwrap_or(0),
@@ -277,7 +295,7 @@ fn end(reason: &CloseReason, association: &Association) -> Notification {
         (Some(_), CloseReason::Graceful) => SCTP_SHUTDOWN_COMP,
         (Some(_), _) => SCTP_COMM_LOST,
     };
-    Notification::change(state, error.to_be(), streams, association.id)
+    Notification::change(state, error.to_be(), streams, abort, association.id)
 }
 
 /// What an event is told as, and what it changes.
@@ -294,13 +312,14 @@ fn notifications(
             if settings.events.has(SCTP_SENDER_DRY_EVENT) {
                 host.endpoint.tell_when_dry(host.now, association.engine);
             }
-            let up = Notification::change(SCTP_COMM_UP, 0, (outbound_streams, inbound_streams), id);
+            let streams = (outbound_streams, inbound_streams);
+            let up = Notification::change(SCTP_COMM_UP, 0, streams, &[], id);
             let adaptation = adaptation.map(|indication| Notification::adaptation(indication, id));
             return std::iter::once(up).chain(adaptation).collect();
         }
         Event::Restarted => {
             let streams = association.streams.unwrap_or_default();
-            Notification::change(SCTP_RESTART, 0, streams, id)
+            Notification::change(SCTP_RESTART, 0, streams, &[], id)
         }
         Event::SenderDry => Notification::dry(id),
         Event::PeerShutdown => {

@@ -7,7 +7,7 @@ use common::{Pair, address, set_raw};
 use manypath_engine::{Duration, Reliability};
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
-use manypath_sockets::structures::{sctp_send_failed, sctp_sndinfo};
+use manypath_sockets::structures::{sctp_assoc_change, sctp_send_failed, sctp_sndinfo};
 use manypath_sockets::{Errno, Outbound, SendInfo, SocketId, Style};
 
 #[test]
@@ -95,4 +95,22 @@ fn a_message_that_was_given_up_comes_back_in_its_fragments() {
         assert_eq!(next(), Ok((place, Bytes::copy_from_slice(&text[range]))));
     }
     assert_eq!(next(), Err(Errno::AGAIN));
+}
+
+/// RFC 6458 section 6.1.1 has the complete chunk, Linux what follows its header.
+#[test]
+fn the_abort_of_a_peer_comes_with_the_news_of_it() {
+    let cause = [&[0, 12, 0, 7][..], b"why"].concat();
+    let chunk = [&[6, 0, 0, 11][..], &cause].concat();
+    for (mut pair, told) in [(Pair::new(), chunk), (Pair::following_linux(), cause)] {
+        let (client, server) = pair.sockets(Style::OneToMany);
+        pair.connect(client, address(1, 1)).unwrap();
+        pair.subscribe(1, server, &[SCTP_ASSOC_CHANGE]);
+        assert_eq!(send(&mut pair, client, SCTP_ABORT, (None, b"why".to_vec())), Ok(3));
+        pair.settle();
+        let got = pair.with(1, |sockets, host| sockets.receive(host, server, 4096, false)).unwrap();
+        let head = sctp_assoc_change::DESCRIPTION.size;
+        assert_eq!(sctp_assoc_change::decode(&got.data).unwrap().sac_state, SCTP_COMM_LOST as u16);
+        assert_eq!(got.data[head..], told);
+    }
 }
