@@ -38,6 +38,7 @@ int main(int count, char **words)
     accepted = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
     if (accepted < 0)
         return fail("accept");
+    errno = 0;
     if (send(sd, "question", 8, 0) != 8 || recv(accepted, buffer, sizeof buffer, 0) != 8)
         return fail("question");
     if (send(accepted, "answer", 6, 0) != 6 || recv(sd, buffer, sizeof buffer, 0) != 6)
@@ -45,6 +46,8 @@ int main(int count, char **words)
     close(sd);
     if (recv(accepted, buffer, sizeof buffer, 0) != 0)
         return fail("end");
+    if (errno != 0)
+        return fail("a call that succeeded");
     puts("nothing waited");
     return 0;
 }

@@ -5,6 +5,7 @@ use crate::descriptor::Signal;
 use crate::lock::{Guard, Lock};
 use crate::place::{self, Place, Settings};
 use crate::process::stranger;
+use crate::system::KeptErrno;
 use crate::uplinks::{self, Uplinks};
 use manypath_engine::{AssociationId, Instant};
 use manypath_net::{Clock, Driver};
@@ -117,6 +118,7 @@ impl Shared {
 
     /// Does something to the sockets, and what follows from it.
     pub(crate) fn with<T>(&'static self, act: impl FnOnce(&mut State) -> T) -> T {
+        let _kept = KeptErrno::new();
         let mut state = self.lock();
         if self.settings.alone {
             state.take_arrivals();

@@ -21,6 +21,22 @@ pub(crate) fn set_errno(error: Errno) {
     unsafe { *libc::__errno_location() = error.0 };
 }
 
+/// The errno of a program, which calls that succeed leave alone. What we ask the kernel in between may fail.
+pub(crate) struct KeptErrno(c_int);
+
+impl KeptErrno {
+    pub(crate) fn new() -> Self {
+        // SAFETY: the C library has an errno for every thread.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for KeptErrno {
+    fn drop(&mut self) {
+        set_errno(Errno(self.0));
+    }
+}
+
 /// The family of a socket of any kind.
 pub(crate) fn domain(fd: RawFd) -> Result<c_int, Errno> {
     let (mut domain, mut len) = (0, size_of::<c_int>() as libc::socklen_t);
