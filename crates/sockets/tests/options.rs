@@ -7,7 +7,7 @@ use manypath_engine::{Duration, LocalAddress};
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
 use manypath_sockets::structures::{
-    sctp_assoc_stats, sctp_assoc_value, sctp_authinfo, sctp_hmacalgo, sctp_sndinfo,
+    sctp_assoc_stats, sctp_assoc_value, sctp_authinfo, sctp_hmacalgo, sctp_paddrinfo, sctp_sndinfo,
 };
 use manypath_sockets::{Control, Errno, Outbound, SocketId, Style, address::decode};
 use std::net::{IpAddr, SocketAddr};
@@ -262,4 +262,18 @@ fn a_message_may_name_the_active_key_and_no_other() {
         })
     };
     assert_eq!((send(0), send(1)), (Ok(1), Err(Errno::NOT_SUPPORTED)));
+}
+
+#[test]
+fn the_port_of_an_address_that_is_asked_for_is_the_peers() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.connected();
+    let mut ask = |port| {
+        let at = SocketAddr::new(address(1, 1).ip(), port);
+        let spinfo_address = manypath_sockets::address::storage(at, false);
+        let asked = sctp_paddrinfo { spinfo_address, ..Default::default() };
+        option(&mut pair, client, SCTP_GET_PEER_ADDR_INFO, &asked).map(|found| found.spinfo_state)
+    };
+    assert_eq!([PORT, 0].map(&mut ask), [Ok(SCTP_ACTIVE); 2]);
+    assert_eq!(ask(PORT + 1), Err(Errno::INVALID));
 }

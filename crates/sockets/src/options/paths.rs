@@ -268,7 +268,8 @@ fn address_info(
     let asked: sctp_paddrinfo = decode(asked)?;
     let mapped = sockets.maps_addresses(id);
     let association = sockets.association(id, asked.spinfo_assoc_id)?;
-    let to = given_address(&asked.spinfo_address).ok_or(Errno::INVALID)?;
+    let is_of_peer = |to: &SocketAddr| [0, association.peer.port()].contains(&to.port());
+    let to = given_address(&asked.spinfo_address).filter(is_of_peer).ok_or(Errno::INVALID)?;
     let status = host.status(association.engine).ok_or(Errno::INVALID)?;
     let path = find(&status.paths, Some(to.ip())).ok_or(Errno::INVALID)?;
     Ok(info(path, association.id, association.peer.port(), mapped).encode())
