@@ -388,7 +388,8 @@ mod tests {
 
     #[test]
     fn the_most_is_told_for_which_there_is_room() {
-        let about = About { old: None, info: Some(Default::default()), next: Some(Default::default()) };
+        let about =
+            About { old: None, info: Some(Default::default()), next: Some(Default::default()) };
         let sizes = [sctp_nxtinfo::DESCRIPTION.size, sctp_rcvinfo::DESCRIPTION.size];
         let told = |room| vector_info(&about, room).0;
         assert_eq!(told(sizes[0] - 1), SCTP_RECVV_NOINFO);

@@ -161,8 +161,7 @@ fn what_a_call_brings_about_at_another_socket_is_done_when_it_returns() {
     let scratch = Scratch::new("loopback");
     let loopback = example(&scratch, "loopback", "gcc");
     for way in ["udp", "native"] {
-        let environment =
-            format!("export MANYPATH_SCTP_ENCAPSULATION={way} MANYPATH_SCTP_ALONE=1");
+        let environment = format!("export MANYPATH_SCTP_ENCAPSULATION={way} MANYPATH_SCTP_ALONE=1");
         assert_eq!(in_own_network(&format!("{environment}; {loopback} 7")), "nothing waited\n");
     }
 }

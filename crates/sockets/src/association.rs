@@ -1,11 +1,17 @@
 //! An association of a socket.
 
 use crate::notification::Notification;
-use crate::socket::SendDefaults;
-use crate::structures::sctp_assoc_t;
+use crate::structures::{sctp_assoc_t, sctp_prinfo, sctp_sndinfo};
 use manypath_engine::{AssociationId, CloseReason, Endpoint, Instant, Message, PathId};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
+
+/// What holds for messages of which nothing else is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SendDefaults {
+    pub(crate) info: sctp_sndinfo,
+    pub(crate) reliability: sctp_prinfo,
+}
 
 /// An association of a socket.
 #[derive(Debug)]

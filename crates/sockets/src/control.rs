@@ -1,11 +1,11 @@
 //! Control messages: what is told with a message, and how it is to be sent (RFC 6458 section 5.3).
 
 use crate::address;
+use crate::association::SendDefaults;
 use crate::constants::*;
 use crate::errno::Errno;
 use crate::layout::Structure;
 use crate::receive::About;
-use crate::socket::SendDefaults;
 use crate::structures::*;
 use manypath_engine::{Duration, Reliability};
 use std::net::IpAddr;

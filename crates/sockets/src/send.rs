@@ -51,7 +51,8 @@ impl Sockets {
         let socket = self.sockets.get(&id).ok_or(Errno::BADF)?;
         let named = said.info.snd_assoc_id;
         let known = socket.chosen(named).or_else(|| self.with_peer(host, id, to?));
-        let defaults = known.map_or(Ok(&socket.settings.defaults), |known| socket.defaults(known))?;
+        let defaults =
+            known.map_or(Ok(&socket.settings.defaults), |known| socket.defaults(known))?;
         let mut info = SendInfo::of(defaults);
         say(&mut info)?;
         Ok(info)

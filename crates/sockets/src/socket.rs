@@ -1,10 +1,10 @@
 //! One socket.
 
-use crate::association::Association;
+use crate::association::{Association, SendDefaults};
 use crate::constants::{SCTP_ALL_ASSOC, SCTP_CURRENT_ASSOC, SCTP_FUTURE_ASSOC};
 use crate::errno::Errno;
 use crate::notification::Subscriptions;
-use crate::structures::{sctp_assoc_t, sctp_prinfo, sctp_sndinfo};
+use crate::structures::sctp_assoc_t;
 use manypath_engine::{Config, Duration};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -25,13 +25,6 @@ pub(crate) struct Bound {
     pub(crate) port: u16,
     /// The addresses; none stand for all.
     pub(crate) addresses: Vec<IpAddr>,
-}
-
-/// What holds for messages of which nothing else is said.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SendDefaults {
-    pub(crate) info: sctp_sndinfo,
-    pub(crate) reliability: sctp_prinfo,
 }
 
 /// Which addresses a socket takes.
@@ -147,7 +140,9 @@ impl Socket {
     pub(crate) fn defaults(&self, named: sctp_assoc_t) -> Result<&SendDefaults, Errno> {
         match self.chosen(named).and_then(|chosen| self.associations.get(&chosen)) {
             Some(association) => Ok(&association.defaults),
-            None if self.is_one_to_one() || named == SCTP_FUTURE_ASSOC => Ok(&self.settings.defaults),
+            None if self.is_one_to_one() || named == SCTP_FUTURE_ASSOC => {
+                Ok(&self.settings.defaults)
+            }
             None => Err(Errno::INVALID),
         }
     }
@@ -170,7 +165,8 @@ impl Socket {
             SCTP_ALL_ASSOC => (true, true),
             _ => return Err(Errno::INVALID),
         };
-        let meant = |number: &sctp_assoc_t| current && chosen.is_none_or(|chosen| chosen == *number);
+        let meant =
+            |number: &sctp_assoc_t| current && chosen.is_none_or(|chosen| chosen == *number);
         let associations = self.associations.iter_mut().filter(|(number, _)| meant(number));
         let own = future.then_some(&mut self.settings.defaults);
         Ok(associations.map(|(_, one)| &mut one.defaults).chain(own).collect())

@@ -1,10 +1,10 @@
 //! The sockets of a program, and what events of the engine mean to them.
 
-use crate::association::Association;
+use crate::association::{Association, SendDefaults};
 use crate::constants::*;
 use crate::errno::Errno;
 use crate::notification::{Notification, Subscriptions, path_state};
-use crate::socket::{Family, SendDefaults, Settings, Socket, Style};
+use crate::socket::{Family, Settings, Socket, Style};
 use crate::structures::sctp_assoc_t;
 use manypath_engine::{
     AddressChange, AssociationId, AssociationStatus, CloseReason, Config, Duration, Endpoint,

@@ -201,7 +201,8 @@ fn only_sockets_that_have_all_addresses_follow_them() {
 fn defaults_of_messages_are_those_of_their_association() {
     let mut pair = Pair::new();
     let (client, server) = pair.sockets(Style::OneToMany);
-    let ppid = |snd_assoc_id, snd_ppid| sctp_sndinfo { snd_ppid, snd_assoc_id, ..Default::default() };
+    let ppid =
+        |snd_assoc_id, snd_ppid| sctp_sndinfo { snd_ppid, snd_assoc_id, ..Default::default() };
     let begin = |pair: &mut Pair, to| {
         let number = pair.with(0, |sockets, host| sockets.connect(host, client, &[to])).unwrap();
         pair.settle();

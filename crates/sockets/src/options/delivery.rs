@@ -2,12 +2,13 @@
 //! to 8.1.30, 8.1.31 and 8.1.32).
 
 use super::{Asked, Request, answer_flag, answer_value, association_value, decode, int, is_on};
+use crate::association::SendDefaults;
 use crate::constants::*;
 use crate::control::reliability;
 use crate::errno::Errno;
 use crate::layout::Structure;
 use crate::notification::Subscriptions;
-use crate::socket::{SendDefaults, Settings, Socket};
+use crate::socket::{Settings, Socket};
 use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::Duration;
