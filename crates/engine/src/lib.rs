@@ -66,6 +66,7 @@ pub use path::{
     SupervisionChange, is_private, path_pairs,
 };
 pub use profile::Profile;
+pub use schedule::path::{Demand, PathScheduler, PathSchedulers, PathView, SchedulerView};
 pub use send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,

@@ -27,6 +27,7 @@ mod reduced;
 mod redundant;
 mod routes;
 mod scenarios;
+mod schedulers;
 mod sharing;
 mod slow_start;
 mod support;

@@ -4,10 +4,12 @@ use super::{
     BufferSplit, CwndUpdate, FastRecoveryScope, InitialWindow, PathScheduling,
     RetransmissionPolicy, SackPath, SplitFastRetransmit, WindowProbing,
 };
+use crate::schedule::path::PathSchedulers;
+use alloc::sync::Arc;
 
 /// What published experiments compare: alternatives to what products use, which are the defaults. Outside of the
 /// engine the simulator alone sets them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Experiment {
     /// Over which path a SACK goes back. `smallest-srtt` by default.
     pub sack_path: SackPath,
@@ -24,6 +26,8 @@ pub struct Experiment {
     pub fill_packets: bool,
     /// Which path takes data first. `earliest-completion` by default.
     pub path_scheduling: PathScheduling,
+    /// A path scheduler that the engine does not have, in place of `path_scheduling`. None by default.
+    pub path_scheduler: Option<Arc<dyn PathSchedulers>>,
     /// What makes a chunk count as missing. `txseq`: what was sent later on the same path.
     pub split_fast_retransmit: SplitFastRetransmit,
     /// Missing reports that make a chunk lost. RFC 9260 section 7.2.4: 3; RFC 2960 and the LSFR
@@ -52,6 +56,16 @@ pub struct Experiment {
     pub rescheduling_percent: u32,
 }
 
+impl Experiment {
+    /// What goes by `path_scheduling`: beside a scheduler of one's own there is nothing more than the order.
+    pub(crate) fn scheduling(&self) -> PathScheduling {
+        match self.path_scheduler {
+            Some(_) => PathScheduling::SmallestSrtt,
+            None => self.path_scheduling,
+        }
+    }
+}
+
 impl Default for Experiment {
     fn default() -> Self {
         Self {
@@ -61,6 +75,7 @@ impl Default for Experiment {
             window_probing: WindowProbing::Rfc9260,
             fill_packets: true,
             path_scheduling: PathScheduling::EarliestCompletion,
+            path_scheduler: None,
             split_fast_retransmit: SplitFastRetransmit::TxSeq,
             missing_reports: 3,
             cwnd_update: CwndUpdate::V2,

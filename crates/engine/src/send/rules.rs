@@ -4,7 +4,7 @@ use crate::config::{Config, Experiment, LossRecovery, PathSuspicion};
 use crate::time::Duration;
 
 /// See the fields of the same names in [`Config`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) experiment: Experiment,
     pub(super) immediate_sacks: bool,
@@ -18,7 +18,7 @@ impl Rules {
     /// What `config` says.
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            experiment: config.experiment,
+            experiment: config.experiment.clone(),
             immediate_sacks: config.immediate_sacks,
             loss_recovery: config.loss_recovery,
             path_suspicion: config.path_suspicion,

@@ -101,11 +101,11 @@ impl Sender {
             recovery: FastRecovery::default(),
             sack_path: None,
             non_renegable: false,
-            selector: PathSelector::new(config.experiment.path_scheduling),
-            copies: Copies::new(config.experiment.path_scheduling, config.redundancy),
+            selector: PathSelector::new(&config.experiment),
+            copies: Copies::new(config.experiment.scheduling(), config.redundancy),
             repetitions: Repetitions::default(),
             multipath: config.multipath
-                && config.experiment.path_scheduling != PathScheduling::Primary,
+                && config.experiment.scheduling() != PathScheduling::Primary,
             reserved: 0,
             fragment_limit: limit(config.fragment_limit),
             alternates: !config.multipath,
@@ -241,7 +241,7 @@ impl Sender {
         let served = self.repeaters(paths);
         let order = match self.queue.dynamic() {
             Some(_) => by_smallest_srtt(paths, served),
-            None => self.selector.order(paths, served, self.sack_path),
+            None => self.selector.order(paths, served, self.sack_path, demand),
         };
         if paths.is_regulated() { order.cheapest_first(paths) } else { order }
     }

@@ -47,7 +47,7 @@ impl Sender {
             && self.lost == 0
             && self.tail.backlog == 0
             && self.queue.messages() == 0
-            && self.rules.experiment.path_scheduling == PathScheduling::EarliestCompletion
+            && self.rules.experiment.scheduling() == PathScheduling::EarliestCompletion
             && self.is_racking()
             && !self.queue.is_mapping()
             && !paths.is_regulated();

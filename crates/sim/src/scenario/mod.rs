@@ -24,7 +24,7 @@ mod section;
 mod setting;
 mod setup;
 mod stream_options;
-mod trace_files;
+mod files;
 mod variants;
 
 pub use applications::{AppKind, AppSpec};

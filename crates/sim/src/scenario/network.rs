@@ -5,7 +5,7 @@ use super::error::ScenarioError;
 use super::policy;
 use super::section::Section;
 use super::setting::{BitErrors, Rate, Setting, Share};
-use super::trace_files::TraceFiles;
+use super::files::Files;
 use crate::link::{GilbertElliott, LinkConfig, RedConfig, Trace};
 use manypath_engine::{Duration, PathPolicy};
 
@@ -74,7 +74,7 @@ impl PathSpec {
         mut section: Section<'_>,
         number: usize,
         earlier: &[Self],
-        traces: &mut TraceFiles,
+        files: &mut Files,
     ) -> Result<Self, ScenarioError> {
         let name = section.value("name", letter(number))?;
         if earlier.iter().any(|path| path.name == name) {
@@ -84,17 +84,17 @@ impl PathSpec {
         if mtu < 576 {
             return Err(section.error("mtu", "a path carries packets of at least 576 bytes"));
         }
-        let forth = read_link(&mut section, LinkConfig::default(), traces)?;
+        let forth = read_link(&mut section, LinkConfig::default(), files)?;
         let back = match section.table("back")? {
             None => forth.clone(),
             Some(mut back) => {
-                let link = read_link(&mut back, forth.clone(), traces)?;
+                let link = read_link(&mut back, forth.clone(), files)?;
                 back.finish()?;
                 link
             }
         };
         let access = Access::read(section.table("access")?)?;
-        let changes = read_changes(section.tables("change")?, (&forth, &back), traces)?;
+        let changes = read_changes(section.tables("change")?, (&forth, &back), files)?;
         let shares = read_shares(&mut section, earlier)?;
         let policy = policy::read(&mut section)?;
         section.finish()?;
@@ -176,11 +176,11 @@ impl Background {
 fn read_link(
     section: &mut Section<'_>,
     base: LinkConfig,
-    traces: &mut TraceFiles,
+    files: &mut Files,
 ) -> Result<LinkConfig, ScenarioError> {
     let queue_bytes = section.optional::<usize>("queue_bytes")?.or(base.queue_bytes);
     let mtu = section.optional::<u16>("link_mtu")?.or(base.mtu);
-    let (rate_bps, trace) = read_capacity(section, (base.rate_bps, base.trace), traces)?;
+    let (rate_bps, trace) = read_capacity(section, (base.rate_bps, base.trace), files)?;
     let link = LinkConfig {
         rate_bps,
         trace,
@@ -217,14 +217,14 @@ fn read_link(
 fn read_capacity(
     section: &mut Section<'_>,
     base: (Option<u64>, Option<Trace>),
-    traces: &mut TraceFiles,
+    files: &mut Files,
 ) -> Result<(Option<u64>, Option<Trace>), ScenarioError> {
     let rate = section.optional::<Rate>("rate")?;
     let file = section.optional::<String>("trace")?;
     match (rate, file) {
         (None, None) => Ok(base),
         (Some(Rate(rate)), None) => Ok((rate, None)),
-        (None, Some(file)) => match traces.load(&file) {
+        (None, Some(file)) => match files.trace(&file) {
             Ok(trace) => Ok((None, Some(trace))),
             Err(error) => Err(section.error("trace", error.to_string())),
         },
@@ -260,7 +260,7 @@ fn read_red(mut section: Section<'_>) -> Result<RedConfig, ScenarioError> {
 fn read_changes(
     sections: Vec<Section<'_>>,
     (forth, back): (&LinkConfig, &LinkConfig),
-    traces: &mut TraceFiles,
+    files: &mut Files,
 ) -> Result<Vec<LinkChange>, ScenarioError> {
     let (mut forth, mut back) = (forth.clone(), back.clone());
     let mut changes: Vec<LinkChange> = Vec::new();
@@ -269,8 +269,8 @@ fn read_changes(
         if changes.last().is_some_and(|before| before.at > at) {
             return Err(section.error("at", "changes are listed in the order of their times"));
         }
-        forth = read_link(&mut section, forth, traces)?;
-        back = read_link(&mut section, back, traces)?;
+        forth = read_link(&mut section, forth, files)?;
+        back = read_link(&mut section, back, files)?;
         section.finish()?;
         changes.push(LinkChange { at, forth: forth.clone(), back: back.clone() });
     }

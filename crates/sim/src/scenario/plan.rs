@@ -4,7 +4,7 @@ use super::document::{Node, Value};
 use super::error::{Place, ScenarioError};
 use super::setting::Setting;
 use super::setup::{Scenario, top_text};
-use super::trace_files::TraceFiles;
+use super::files::Files;
 use super::variants::{Axes, read_cases, read_setups, set_all};
 use std::path::Path;
 
@@ -55,7 +55,7 @@ impl Plan {
         Self::parse(&text, &name, &[])
     }
 
-    /// Reads the text of a scenario. `file` names it in messages, and names of traces are relative to
+    /// Reads the text of a scenario. `file` names it in messages, and names of other files are relative to
     /// its folder; `overrides` are keys and values
     /// (as TOML) that replace those of the text.
     pub fn parse(
@@ -71,7 +71,7 @@ impl Plan {
                 .and_then(|value| document.set(key, &value))
                 .map_err(|error| in_override(error).in_file("--set"))?;
         }
-        Self::expand(&document, TraceFiles::beside(file)).map_err(|error| error.in_file(file))
+        Self::expand(&document, Files::beside(file)).map_err(|error| error.in_file(file))
     }
 
     /// Keeps the runs of the named setups and cases only; all of either kind if none is named.
@@ -88,7 +88,7 @@ impl Plan {
         Ok(())
     }
 
-    fn expand(document: &Node, mut traces: TraceFiles) -> Result<Self, ScenarioError> {
+    fn expand(document: &Node, mut files: Files) -> Result<Self, ScenarioError> {
         let seeds = read_seeds(document)?;
         let sweep = Axes::read(document.get("sweep"), "sweep")?;
         let cases = read_cases(document)?;
@@ -110,7 +110,7 @@ impl Plan {
                 let values = axes.set(point, &mut effective)?;
                 set_all(&case.settings, &mut effective)?;
                 set_all(setup.settings_of(&case.name), &mut effective)?;
-                let scenario = Scenario::read(&effective, &mut traces)?;
+                let scenario = Scenario::read(&effective, &mut files)?;
                 for (case, scenario) in case.scenarios(scenario) {
                     let run = |seed: &u64| Run {
                         setup: setup.name.clone(),

@@ -5,8 +5,9 @@ use super::error::ScenarioError;
 use super::network::{Background, PathSpec};
 use super::section::Section;
 use super::setting::Setting;
-use super::trace_files::TraceFiles;
+use super::files::Files;
 use manypath_engine::{Config, Duration, PathPolicy, StreamMapping};
+use manypath_wasm::Module;
 
 /// One simulation, all its parameters decided.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Scenario {
     pub measure: Duration,
     /// Parameters of both endpoints.
     pub config: Config,
+    /// A path scheduler from a file, in place of the engine's.
+    pub path_scheduler: Option<Module>,
     /// Whether SCTP travels in UDP (RFC 6951) rather than directly over IP.
     pub udp: bool,
     /// The paths.
@@ -45,7 +48,7 @@ impl Scenario {
         usize::from(self.apps.iter().any(downloads))
     }
 
-    pub(super) fn read(document: &Node, traces: &mut TraceFiles) -> Result<Self, ScenarioError> {
+    pub(super) fn read(document: &Node, files: &mut Files) -> Result<Self, ScenarioError> {
         let mut root = Section::root(document);
         for key in PLAN_KEYS {
             root.take(key);
@@ -59,7 +62,8 @@ impl Scenario {
         }
         let udp = root.value("udp", true)?;
         let mut config = engine_options::read(root.take("engine"))?;
-        let paths = read_paths(&mut root, traces)?;
+        let path_scheduler = read_path_scheduler(&mut root, files)?;
+        let paths = read_paths(&mut root, files)?;
         let apps = read_apps(&mut root, &paths)?;
         config.streams = apps.last().map_or(1, |app| app.first_stream + app.streams);
         config.stream_options = apps.iter().flat_map(|app| app.stream_options.clone()).collect();
@@ -70,7 +74,14 @@ impl Scenario {
             .collect::<Result<Vec<_>, _>>()?
             .concat();
         root.finish()?;
-        Ok(Self { name, start, warmup, measure, config, udp, paths, apps, background })
+        Ok(Self { name, start, warmup, measure, config, path_scheduler, udp, paths, apps, background })
+    }
+
+    /// The configuration of the endpoints of one run, and what becomes of its path scheduler.
+    pub fn endpoint_config(&self) -> (Config, Option<Module>) {
+        let (mut config, module) = (self.config.clone(), self.path_scheduler.as_ref().map(Module::apart));
+        config.experiment.path_scheduler = module.as_ref().map(Module::schedulers);
+        (config, module)
     }
 
     /// The same with one of its paths alone: what this path gives to applications that have no other.
@@ -97,6 +108,8 @@ impl Scenario {
             ("udp".to_owned(), self.udp.show()),
         ];
         engine_options::parameters(&self.config, &mut out);
+        let scheduler = self.path_scheduler.as_ref().map(|module| module.name().to_owned());
+        out.extend(scheduler.map(|name| ("path_scheduler".to_owned(), name)));
         self.paths.iter().for_each(|path| path.parameters(&mut out));
         self.apps.iter().for_each(|app| app.parameters(&self.paths, &mut out));
         for (number, b) in self.background.iter().enumerate() {
@@ -124,13 +137,22 @@ fn read_start(root: &mut Section<'_>) -> Result<(Duration, Duration), ScenarioEr
     section.finish().map(|()| (min, max))
 }
 
+fn read_path_scheduler(
+    root: &mut Section<'_>,
+    files: &mut Files,
+) -> Result<Option<Module>, ScenarioError> {
+    let Some(file) = root.optional::<String>("path_scheduler")? else { return Ok(None) };
+    let module = files.scheduler(&file);
+    module.map(Some).map_err(|error| root.error("path_scheduler", error.to_string()))
+}
+
 fn read_paths(
     root: &mut Section<'_>,
-    traces: &mut TraceFiles,
+    files: &mut Files,
 ) -> Result<Vec<PathSpec>, ScenarioError> {
     let mut paths = Vec::new();
     for (number, section) in root.tables("path")?.into_iter().enumerate() {
-        paths.push(PathSpec::read(section, number, &paths, traces)?);
+        paths.push(PathSpec::read(section, number, &paths, files)?);
     }
     if paths.is_empty() || paths.len() > 64 {
         return Err(root.error("path", "a scenario has 1 to 64 tables [[path]]"));

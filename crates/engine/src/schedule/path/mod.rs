@@ -2,6 +2,7 @@
 //! order they are served and whether a slow one should be left out (`selector`).
 
 mod blest;
+mod custom;
 mod earliest_completion;
 mod ecf;
 mod least_recently_used;
@@ -14,7 +15,9 @@ mod usable;
 use earliest_completion::is_worth_using;
 use least_recently_used::by_least_recently_used;
 use lsfr::{by_lsfr, without_errors};
+pub use custom::{PathScheduler, PathSchedulers, PathView, SchedulerView};
 pub(crate) use order::PathOrder;
-pub(crate) use selector::{Demand, PathSelector};
+pub use selector::Demand;
+pub(crate) use selector::PathSelector;
 pub(crate) use smallest_srtt::by_smallest_srtt;
 pub(crate) use usable::usable;

@@ -2,27 +2,27 @@
 
 use crate::path::{Path, PathId, PathSet, Paths};
 
-/// Room for every path that an association can have.
-const MAX: usize = 32;
-
 /// Paths in the order in which they are served. Iterates without allocation.
 #[derive(Clone, Debug)]
 pub(crate) struct PathOrder {
-    ids: [PathId; MAX],
+    ids: [PathId; Self::MAX],
     len: usize,
     next: usize,
 }
 
 impl PathOrder {
+    /// Room for every path that an association can have.
+    pub(super) const MAX: usize = 32;
+
     /// No path at all.
     pub(crate) fn none() -> Self {
-        Self { ids: [PathId(0); MAX], len: 0, next: 0 }
+        Self { ids: [PathId(0); Self::MAX], len: 0, next: 0 }
     }
 
     /// The paths of `usable` by ascending `key`; the lower number first among equals.
     pub(super) fn by<K: Ord>(paths: &Paths, usable: PathSet, key: impl Fn(&Path) -> K) -> Self {
         let mut order = Self::none();
-        for path in paths.iter().filter(|path| usable.contains(path.id())).take(MAX) {
+        for path in paths.iter().filter(|path| usable.contains(path.id())).take(Self::MAX) {
             order.insert(path.id(), |other| paths.get(other).map(&key) > Some(key(path)));
         }
         order

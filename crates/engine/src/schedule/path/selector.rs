@@ -4,21 +4,23 @@
 use super::blest::Blest;
 use super::ecf::{Verdict, decide};
 use super::{
-    PathOrder, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using, without_errors,
+    PathOrder, PathScheduler, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using, without_errors,
 };
-use crate::config::PathScheduling;
+use super::custom;
+use crate::config::{Experiment, PathScheduling};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 
 /// What is to be sent, and what the windows of the association leave for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Demand {
+pub struct Demand {
     /// Bytes that wait to be sent for the first time or again.
-    pub(crate) left: usize,
+    pub left: usize,
     /// What of `left` can be sent before the peer must announce more.
-    pub(crate) sendable: usize,
+    pub sendable: usize,
     /// Bytes that may be outstanding in all.
-    pub(crate) window: usize,
+    pub window: usize,
 }
 
 /// A path scheduler with its state.
@@ -28,11 +30,14 @@ pub(crate) struct PathSelector {
     /// ECF: the last decision was to wait for the fastest path.
     waiting: bool,
     blest: Blest,
+    /// In place of all that.
+    custom: Option<Box<dyn PathScheduler>>,
 }
 
 impl PathSelector {
-    pub(crate) fn new(scheduling: PathScheduling) -> Self {
-        Self { scheduling, waiting: false, blest: Blest::new() }
+    pub(crate) fn new(config: &Experiment) -> Self {
+        let custom = config.path_scheduler.as_ref().map(|schedulers| schedulers.begin());
+        Self { scheduling: config.scheduling(), waiting: false, blest: Blest::new(), custom }
     }
 
     /// Of the paths that are `usable`, those that the scheduler may use at all.
@@ -52,7 +57,16 @@ impl PathSelector {
 
     /// The paths in the order in which they are to be served. `sack` is the path over which the last
     /// SACK came.
-    pub(crate) fn order(&self, paths: &Paths, usable: PathSet, sack: Option<PathId>) -> PathOrder {
+    pub(crate) fn order(
+        &self,
+        paths: &Paths,
+        usable: PathSet,
+        sack: Option<PathId>,
+        demand: Demand,
+    ) -> PathOrder {
+        if let Some(custom) = self.custom.as_deref() {
+            return custom::order(custom, paths, usable, demand);
+        }
         match self.scheduling {
             PathScheduling::LeastRecentlyUsed => by_least_recently_used(paths, usable, sack),
             PathScheduling::Lsfr => by_lsfr(paths, usable),
@@ -68,6 +82,9 @@ impl PathSelector {
 
     /// Takes the state of the paths into account, before they are served.
     pub(crate) fn observe(&mut self, now: Instant, paths: &Paths, usable: PathSet, demand: Demand) {
+        if let Some(custom) = self.custom.as_deref_mut() {
+            return custom::with_view(paths, usable, demand, |view| custom.observe(now, view));
+        }
         let order = || by_smallest_srtt(paths, usable).filter_map(|id| paths.get(id));
         match self.scheduling {
             PathScheduling::Ecf => {
@@ -106,6 +123,9 @@ impl PathSelector {
         id: PathId,
         demand: Demand,
     ) -> bool {
+        if let Some(custom) = self.custom.as_deref() {
+            return custom::is_worth_using(custom, paths, usable, id, demand);
+        }
         let beside_fastest = |decide: &dyn Fn(&Path, &Path) -> bool| {
             let fast = by_smallest_srtt(paths, usable).next().and_then(|id| paths.get(id));
             let pair = fast.zip(paths.get(id)).filter(|(fast, slow)| fast.id() != slow.id());

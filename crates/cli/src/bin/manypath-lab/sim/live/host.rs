@@ -8,6 +8,8 @@ use manypath_engine::{Config, Endpoint, Instant};
 use manypath_lab::Host;
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
 use manypath_sim::scenario::Scenario;
+use manypath_sim::simulation::PATH_SCHEDULER_INSTRUCTIONS;
+
 use mio::{Events, Poll, Token};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -39,12 +41,19 @@ pub(crate) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
 }
 
 fn manypath(scenario: &Scenario, side: Host, seed: u64) -> Result<Report, Failure> {
-    let stack = LiveStack::bind(scenario, side, seed)?;
+    let (config, path_scheduler) = scenario.endpoint_config();
+    let stack = LiveStack::bind(config, scenario.paths.len(), side, seed)?;
     let times = get_ready(scenario)?;
-    match side {
+    let mut report = match side {
         Host::Left => sender::send(stack, scenario, times),
         Host::Right => receiver::receive(stack, scenario, times),
+    }?;
+    if let Some(module) = path_scheduler {
+        report.failure = report.failure.or(module.failure());
+        let each = module.usage().instructions as f64 / report.packets.max(1) as f64;
+        report.figures.push((PATH_SCHEDULER_INSTRUCTIONS.to_owned(), Some(each)));
     }
+    Ok(report)
 }
 
 fn mptcp(scenario: &Scenario, side: Host, autotuned: bool) -> Result<Report, Failure> {
@@ -101,13 +110,13 @@ pub(super) struct LiveStack {
 }
 
 impl LiveStack {
-    fn bind(scenario: &Scenario, side: Host, seed: u64) -> Result<Self, Failure> {
+    fn bind(config: Config, paths: usize, side: Host, seed: u64) -> Result<Self, Failure> {
         let accept = side == Host::Right;
         let port = PORTS[usize::from(accept)];
-        let config = Config { port, accept, ..scenario.config.clone() };
+        let config = Config { port, accept, ..config };
         let mut driver = Driver::new(Endpoint::new(config, seed_of(side, seed)));
         let poll = Poll::new()?;
-        let bindings: Vec<_> = (0..scenario.paths.len()).map(|path| binding(side, path)).collect();
+        let bindings: Vec<_> = (0..paths).map(|path| binding(side, path)).collect();
         driver.bind_all(poll.registry(), &bindings, UdpPort::Fixed(ENCAPSULATION))?;
         let (clock, ready) = (Clock::of_machine(), Events::with_capacity(64));
         Ok(Self { driver, clock, poll, ready })

@@ -11,7 +11,7 @@ use manypath_net::Clock;
 use manypath_sim::Instant;
 use manypath_sim::link::LinkConfig;
 use manypath_sim::scenario::{self, AppKind, Run, Scenario};
-use manypath_sim::simulation::Outcome;
+use manypath_sim::simulation::{Outcome, PATH_SCHEDULER_INSTRUCTIONS};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
@@ -117,6 +117,10 @@ fn outcome(
             [("queue", dropped_queue), ("loss", dropped_loss), ("overrun", dropped_overrun)];
         let dropped = dropped.map(|(why, n)| (format!("{}_dropped_{why}", spec.name), n as f64));
         figures.extend(dropped);
+    }
+    let instructions = sent.figure(PATH_SCHEDULER_INSTRUCTIONS);
+    if !instructions.is_nan() {
+        figures.push((PATH_SCHEDULER_INSTRUCTIONS.to_owned(), instructions));
     }
     Ok(Outcome {
         figures,
