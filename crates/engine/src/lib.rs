@@ -47,10 +47,11 @@ pub use association::cookie::seen_source;
 pub use association::reconfiguration::ReconfigurationError;
 pub use authentication::KeyError;
 pub use config::{
-    Announce, BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, Experiment,
-    FastRecoveryScope, HmacAlgorithms, InitialWindow, KeyManagement, KeyRoles, LocalAddress,
-    LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion, ProbeOrder, Redundancy,
-    Reliability, RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit,
+    Announce, BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, Demand, EcnUse,
+    Experiment, FastRecoveryScope, HmacAlgorithms, InitialWindow, KeyManagement, KeyRoles,
+    LocalAddress, LossRecovery, NrSack, Pacing, PathMtu, PathScheduler, PathSchedulers,
+    PathScheduling, PathSuspicion, PathView, ProbeOrder, Redundancy, Reliability,
+    RetransmissionPolicy, SackPath, SchedulerView, SharedBottleneck, SplitFastRetransmit,
     SplitMeasure, SplitShares, SplitSides, StreamClass, StreamMapping, StreamOptions,
     StreamScheduling, WindowProbing,
 };
@@ -66,7 +67,6 @@ pub use path::{
     SupervisionChange, is_private, path_pairs,
 };
 pub use profile::Profile;
-pub use schedule::path::{Demand, PathScheduler, PathSchedulers, PathView, SchedulerView};
 pub use send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,

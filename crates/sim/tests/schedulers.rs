@@ -46,6 +46,16 @@ fn blest_from_a_file_sends_the_packets_that_the_engines_own_sends() {
 }
 
 #[test]
+fn the_learned_scheduler_decides_something() {
+    for seed in 2..5 {
+        let gate = run(&scenario(seed, "path_scheduler = \"gate.wasm\""));
+        assert_eq!(gate.failure, None);
+        let fastest = scenario(seed, "").replace("\"blest\"", "\"smallest-srtt\"");
+        assert_ne!(run(&fastest).trace_hash, gate.trace_hash, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_scheduler_that_is_not_there_is_told_with_the_line_that_names_it() {
     let text = scenario(1, "path_scheduler = \"none.wasm\"");
     let error = Plan::parse(&text, FOLDER, &[]).unwrap_err().to_string();

@@ -79,7 +79,9 @@ impl Guest {
         let view = view.cast_unsigned() as usize;
         let end = view.saturating_add(VIEW_LEN);
         if memory.data_size(&store) < end {
-            return Err(format!("view() must return the address of {VIEW_LEN} bytes of its memory"));
+            return Err(format!(
+                "view() must return the address of {VIEW_LEN} bytes of its memory"
+            ));
         }
         let (observe, rank, allows) = (
             function(&instance, &store, "observe", "(paths: i32)")?,

@@ -24,7 +24,12 @@ pub const VIEW_LEN: usize = HEAD + MAX_PATHS * PATH;
 /// Writes the view; the number of its bytes.
 pub(crate) fn write(out: &mut [u8; VIEW_LEN], now: Instant, view: &SchedulerView<'_>) -> usize {
     let demand = view.demand;
-    let head = [nanos(now.since(Instant::ZERO)), demand.left as u64, demand.sendable as u64, demand.window as u64];
+    let head = [
+        nanos(now.since(Instant::ZERO)),
+        demand.left as u64,
+        demand.sendable as u64,
+        demand.window as u64,
+    ];
     put(&mut out[..HEAD], &head);
     let room = out[HEAD..].chunks_exact_mut(PATH);
     let written = room.zip(view.paths).map(|(room, path)| put(room, &fields(path))).count();

@@ -13,10 +13,11 @@
 //!
 //! ```
 //! let module = manypath_wasm::Module::load(concat!(env!("CARGO_MANIFEST_DIR"), "/schedulers/blest.wasm").as_ref()).unwrap();
-//! let mut config = manypath_engine::Config::production();
-//! config.experiment.path_scheduler = Some(module.schedulers());
-//! assert_eq!(module.usage().calls, 0);
+//! let scheduler = module.schedulers().begin();
+//! assert_eq!((module.usage().calls, module.failure()), (0, None));
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod guest;
 mod layout;

@@ -1,8 +1,7 @@
 //! What modules may do, and what becomes of those that do more.
+#![allow(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
-use manypath_engine::{
-    Demand, Duration, Instant, PathId, PathScheduler, PathView, SchedulerView,
-};
+use manypath_engine::{Demand, Duration, Instant, PathId, PathScheduler, PathView, SchedulerView};
 use manypath_wasm::Module;
 
 const DEMAND: Demand = Demand { left: 5000, sendable: 4000, window: 60_000 };

@@ -1,10 +1,10 @@
 //! Parameters of papers.
 
+use super::PathSchedulers;
 use super::{
     BufferSplit, CwndUpdate, FastRecoveryScope, InitialWindow, PathScheduling,
     RetransmissionPolicy, SackPath, SplitFastRetransmit, WindowProbing,
 };
-use crate::schedule::path::PathSchedulers;
 use alloc::sync::Arc;
 
 /// What published experiments compare: alternatives to what products use, which are the defaults. Outside of the

@@ -5,6 +5,7 @@ mod buffer_split;
 mod experiment;
 mod key_management;
 mod path;
+mod path_scheduler;
 mod stream_mapping;
 mod stream_options;
 mod transfer;
@@ -17,6 +18,7 @@ pub use path::{
     BurstLimit, CongestionControl, EcnUse, InitialWindow, LossRecovery, Pacing, PathMtu,
     PathSuspicion, ProbeOrder, SharedBottleneck,
 };
+pub use path_scheduler::{Demand, PathScheduler, PathSchedulers, PathView, SchedulerView};
 pub use stream_mapping::StreamMapping;
 pub use stream_options::{Reliability, StreamClass, StreamOptions};
 pub use transfer::{

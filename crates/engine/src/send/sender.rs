@@ -16,11 +16,13 @@ use super::sack_processing::Reported;
 use super::spurious::Repetitions;
 use super::tail::Tail;
 use super::window::PeerWindow;
-use crate::config::{Config, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions};
+use crate::config::{
+    Config, Demand, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions,
+};
 use crate::path::policy::no_dearer;
 use crate::path::{FastRecovery, Loss, Path, PathId, PathSet, Paths};
 use crate::schedule::map::Room;
-use crate::schedule::path::{Demand, PathOrder, PathSelector, by_smallest_srtt, usable};
+use crate::schedule::path::{PathOrder, PathSelector, by_smallest_srtt, usable};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::chunk::{Data, IData, types};

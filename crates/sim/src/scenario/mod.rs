@@ -17,6 +17,7 @@ mod channel;
 mod document;
 mod engine_options;
 mod error;
+mod files;
 mod network;
 mod plan;
 mod policy;
@@ -24,7 +25,6 @@ mod section;
 mod setting;
 mod setup;
 mod stream_options;
-mod files;
 mod variants;
 
 pub use applications::{AppKind, AppSpec};

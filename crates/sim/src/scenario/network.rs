@@ -2,10 +2,10 @@
 
 use super::document::EVERY;
 use super::error::ScenarioError;
+use super::files::Files;
 use super::policy;
 use super::section::Section;
 use super::setting::{BitErrors, Rate, Setting, Share};
-use super::files::Files;
 use crate::link::{GilbertElliott, LinkConfig, RedConfig, Trace};
 use manypath_engine::{Duration, PathPolicy};
 

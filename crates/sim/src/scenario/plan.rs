@@ -2,9 +2,9 @@
 
 use super::document::{Node, Value};
 use super::error::{Place, ScenarioError};
+use super::files::Files;
 use super::setting::Setting;
 use super::setup::{Scenario, top_text};
-use super::files::Files;
 use super::variants::{Axes, read_cases, read_setups, set_all};
 use std::path::Path;
 

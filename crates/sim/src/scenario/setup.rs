@@ -2,10 +2,10 @@ use super::applications::{AppKind, AppSpec};
 use super::document::{Node, Value};
 use super::engine_options;
 use super::error::ScenarioError;
+use super::files::Files;
 use super::network::{Background, PathSpec};
 use super::section::Section;
 use super::setting::Setting;
-use super::files::Files;
 use manypath_engine::{Config, Duration, PathPolicy, StreamMapping};
 use manypath_wasm::Module;
 
@@ -74,12 +74,24 @@ impl Scenario {
             .collect::<Result<Vec<_>, _>>()?
             .concat();
         root.finish()?;
-        Ok(Self { name, start, warmup, measure, config, path_scheduler, udp, paths, apps, background })
+        Ok(Self {
+            name,
+            start,
+            warmup,
+            measure,
+            config,
+            path_scheduler,
+            udp,
+            paths,
+            apps,
+            background,
+        })
     }
 
     /// The configuration of the endpoints of one run, and what becomes of its path scheduler.
     pub fn endpoint_config(&self) -> (Config, Option<Module>) {
-        let (mut config, module) = (self.config.clone(), self.path_scheduler.as_ref().map(Module::apart));
+        let (mut config, module) =
+            (self.config.clone(), self.path_scheduler.as_ref().map(Module::apart));
         config.experiment.path_scheduler = module.as_ref().map(Module::schedulers);
         (config, module)
     }
@@ -146,10 +158,7 @@ fn read_path_scheduler(
     module.map(Some).map_err(|error| root.error("path_scheduler", error.to_string()))
 }
 
-fn read_paths(
-    root: &mut Section<'_>,
-    files: &mut Files,
-) -> Result<Vec<PathSpec>, ScenarioError> {
+fn read_paths(root: &mut Section<'_>, files: &mut Files) -> Result<Vec<PathSpec>, ScenarioError> {
     let mut paths = Vec::new();
     for (number, section) in root.tables("path")?.into_iter().enumerate() {
         paths.push(PathSpec::read(section, number, &paths, files)?);

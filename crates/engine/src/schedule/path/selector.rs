@@ -2,26 +2,15 @@
 //! should be used at all.
 
 use super::blest::Blest;
+use super::custom;
 use super::ecf::{Verdict, decide};
 use super::{
-    PathOrder, PathScheduler, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using, without_errors,
+    PathOrder, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using, without_errors,
 };
-use super::custom;
-use crate::config::{Experiment, PathScheduling};
+use crate::config::{Demand, Experiment, PathScheduler, PathScheduling};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-
-/// What is to be sent, and what the windows of the association leave for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Demand {
-    /// Bytes that wait to be sent for the first time or again.
-    pub left: usize,
-    /// What of `left` can be sent before the peer must announce more.
-    pub sendable: usize,
-    /// Bytes that may be outstanding in all.
-    pub window: usize,
-}
 
 /// A path scheduler with its state.
 #[derive(Debug)]

@@ -9,7 +9,6 @@ use manypath_lab::Host;
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
 use manypath_sim::scenario::Scenario;
 use manypath_sim::simulation::PATH_SCHEDULER_INSTRUCTIONS;
-
 use mio::{Events, Poll, Token};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -50,8 +49,10 @@ fn manypath(scenario: &Scenario, side: Host, seed: u64) -> Result<Report, Failur
     }?;
     if let Some(module) = path_scheduler {
         report.failure = report.failure.or(module.failure());
-        let each = module.usage().instructions as f64 / report.packets.max(1) as f64;
-        report.figures.push((PATH_SCHEDULER_INSTRUCTIONS.to_owned(), Some(each)));
+        if side == Host::Left {
+            let each = module.usage().instructions as f64 / report.packets.max(1) as f64;
+            report.figures.push((PATH_SCHEDULER_INSTRUCTIONS.to_owned(), Some(each)));
+        }
     }
     Ok(report)
 }
