@@ -43,6 +43,7 @@ mod sender;
 mod silence;
 mod spurious;
 mod stream;
+mod streams;
 mod tail;
 mod undelivered;
 mod wanted;

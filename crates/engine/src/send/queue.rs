@@ -10,6 +10,7 @@ use super::perishable::{MessageKey, Perishables};
 use super::reliability::Terms;
 use super::reset::Gate;
 use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
+use super::streams::OutboundStreams;
 use crate::config::{Config, StreamMapping, StreamOptions};
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{DynamicMap, Room, home};
@@ -98,8 +99,7 @@ impl Taker {
 /// All messages that wait.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    /// Boxed: most associations use few, and a node of the map has room for eleven.
-    pub(super) streams: BTreeMap<StreamId, Box<OutboundStream>>,
+    pub(super) streams: OutboundStreams,
     pub(super) scheduler: Box<dyn StreamScheduler>,
     /// Messages that may be given up.
     pub(super) perishables: Perishables,
@@ -140,7 +140,7 @@ impl SendQueue {
             scheduler.set_options(StreamId(number), *options);
         }
         Self {
-            streams: BTreeMap::new(),
+            streams: OutboundStreams::default(),
             scheduler,
             perishables: Perishables::default(),
             unfinished: Unfinished::default(),
@@ -167,13 +167,13 @@ impl SendQueue {
         for (id, options) in &self.options {
             self.scheduler.set_options(*id, *options);
         }
-        for (id, stream) in &self.streams {
+        for (id, stream) in self.streams.iter() {
             // Whose message has begun has its turn, even if the rest of it was not given yet.
             let begun = Head { arrival: self.arrivals, len: 0 };
-            let head = stream.head().or((self.begun == Some(*id)).then_some(begun));
+            let head = stream.head().or((self.begun == Some(id)).then_some(begun));
             if let Some(head) = head {
-                self.scheduler.add(*id, head);
-                self.scheduler.on_more(*id, head, stream.unsent);
+                self.scheduler.add(id, head);
+                self.scheduler.on_more(id, head, stream.unsent);
             }
         }
         if self.mapping != config.stream_mapping {
@@ -189,7 +189,7 @@ impl SendQueue {
 
     /// Nothing waits: gives memory back.
     pub(super) fn release_memory(&mut self) {
-        self.streams.values_mut().for_each(|stream| stream.waiting.shrink_to_fit());
+        self.streams.iter_mut().for_each(|(_, stream)| stream.waiting.shrink_to_fit());
         self.scheduler.release_memory();
     }
 
@@ -203,9 +203,9 @@ impl SendQueue {
         let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
         self.bytes += rest.len();
         self.messages += 1;
-        let options = self.options.get(&id).copied().unwrap_or_default();
-        let stream =
-            self.streams.entry(id).or_insert_with(|| Box::new(OutboundStream::new(options)));
+        let wishes = &self.options;
+        let new = || OutboundStream::new(wishes.get(&id).copied().unwrap_or_default());
+        let stream = self.streams.get_or_insert_with(id, new);
         if let Some(dynamic) = &mut self.dynamic {
             match dynamic.home(id) {
                 Some(home) => *self.unsent.entry(home).or_default() += rest.len(),
@@ -227,13 +227,14 @@ impl SendQueue {
 
     /// The user has other wishes for a stream.
     pub(crate) fn options(&self, stream: StreamId) -> StreamOptions {
-        self.options.get(&stream).copied().unwrap_or_default()
+        let used = self.streams.get(stream).map(|stream| stream.options);
+        used.or_else(|| self.options.get(&stream).copied()).unwrap_or_default()
     }
 
     pub(crate) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
         self.scheduler.set_options(stream, options);
         self.options.insert(stream, options);
-        if let Some(stream) = self.streams.get_mut(&stream) {
+        if let Some(stream) = self.streams.get_mut(stream) {
             stream.options = options;
         }
     }
@@ -264,10 +265,10 @@ impl SendQueue {
             return;
         }
         let age = dynamic.age(now);
-        let active = self.streams.values().filter(|stream| stream.is_active()).count();
+        let active = self.streams.iter().filter(|(_, stream)| stream.is_active()).count();
         let much = limit / (4 * active.max(1));
         let reports: Vec<_> =
-            self.streams.iter_mut().map(|(id, stream)| stream.report(*id, age, much)).collect();
+            self.streams.iter_mut().map(|(id, stream)| stream.report(id, age, much)).collect();
         dynamic.replan(now, paths, &reports);
         self.count_unsent();
     }
@@ -291,8 +292,8 @@ impl SendQueue {
     fn count_unsent(&mut self) {
         self.unsent.clear();
         let Some(dynamic) = &self.dynamic else { return };
-        for (id, stream) in &self.streams {
-            if let Some(home) = dynamic.home(*id) {
+        for (id, stream) in self.streams.iter() {
+            if let Some(home) = dynamic.home(id) {
                 *self.unsent.entry(home).or_default() += stream.unsent;
             }
         }
@@ -333,12 +334,12 @@ impl SendQueue {
 
     /// The streams that were ever used.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (StreamId, &OutboundStream)> {
-        self.streams.iter().map(|(id, stream)| (*id, &**stream))
+        self.streams.iter()
     }
 
     /// A stream, if it was ever used.
     pub(crate) fn stream(&self, id: StreamId) -> Option<&OutboundStream> {
-        self.streams.get(&id).map(|stream| &**stream)
+        self.streams.get(id)
     }
 
     /// The path that `stream` is tied to while these paths are `usable`.
@@ -359,7 +360,7 @@ impl SendQueue {
     /// bytes.
     pub(crate) fn next(&self, taker: Taker, limit: usize) -> Option<(StreamId, usize)> {
         let id = self.next_stream(taker)?;
-        let waiting = self.streams.get(&id)?.waiting.front()?;
+        let waiting = self.streams.get(id)?.waiting.front()?;
         Some((id, waiting.rest.len().min(limit)))
     }
 
@@ -372,7 +373,7 @@ impl SendQueue {
     /// `path`.
     pub(crate) fn pop(&mut self, id: StreamId, path: PathId, limit: usize) -> Option<Fragment> {
         let lane = self.lane(path);
-        let stream = self.streams.get_mut(&id)?;
+        let stream = self.streams.get_mut(id)?;
         let before = stream.partly_sent();
         let arrival = stream.waiting.front()?.arrival;
         let interleaving = self.interleaving.is_some();
@@ -415,7 +416,7 @@ impl SendQueue {
 
     /// The chunk with this fragment is acknowledged for good.
     pub(crate) fn on_acked(&mut self, fragment: &Fragment) {
-        if let Some(stream) = self.streams.get_mut(&fragment.stream) {
+        if let Some(stream) = self.streams.get_mut(fragment.stream) {
             stream.on_acked(fragment);
         }
     }
@@ -423,24 +424,23 @@ impl SendQueue {
     /// Ordered messages under way in all streams.
     #[cfg(test)]
     pub(crate) fn ordered_under_way(&self) -> u32 {
-        self.streams.values().map(|stream| stream.ordered_under_way).sum()
+        self.streams.iter().map(|(_, stream)| stream.ordered_under_way).sum()
     }
 
     /// Drops what waits on streams that the peer does not have: numbers from `limit` on. Returns
     /// (messages, bytes) dropped.
     pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {
         self.unfinished.drop_from(limit);
-        let gone = self.streams.split_off(&StreamId(limit));
-        gone.keys().for_each(|id| self.scheduler.remove(*id));
-        for (stream, outbound) in &gone {
+        let (mut messages, mut bytes) = (0, 0);
+        for (stream, outbound) in self.streams.split_off(limit) {
+            self.scheduler.remove(stream);
             for Waiting { arrival, terms, .. } in &outbound.waiting {
-                self.perishables.remove(MessageKey { stream: *stream, arrival: *arrival }, *terms);
+                self.perishables.remove(MessageKey { stream, arrival: *arrival }, *terms);
             }
+            self.partly_sent -= outbound.partly_sent();
+            (messages, bytes) = (messages + outbound.waiting.len(), bytes + outbound.unsent);
         }
-        self.partly_sent -= gone.values().map(|stream| stream.partly_sent()).sum::<usize>();
         self.begun = self.begun.filter(|id| id.0 < limit);
-        let messages = gone.values().map(|stream| stream.waiting.len()).sum();
-        let bytes = gone.values().map(|stream| stream.unsent).sum();
         self.messages -= messages;
         self.bytes -= bytes;
         self.count_unsent();
@@ -509,14 +509,14 @@ impl SendQueue {
     }
 
     fn is_interactive(&self, id: StreamId) -> bool {
-        let stream = self.streams.get(&id);
+        let stream = self.streams.get(id);
         stream.is_some_and(|stream| stream.options.class.is_hurried())
     }
 
     /// Whether the path may send something of `id`, a stream of another one. Interactive messages go
     /// first on their own path, which is the one with the least delay.
     fn may_help(&self, id: StreamId, taker: Taker) -> bool {
-        let (Some(stream), Some(dynamic)) = (self.streams.get(&id), &self.dynamic) else {
+        let (Some(stream), Some(dynamic)) = (self.streams.get(id), &self.dynamic) else {
             return false;
         };
         let home = self.home(id, taker.usable);
@@ -542,7 +542,7 @@ impl SendQueue {
     /// another path that works, a stream that is to change its path waits, so that its messages do
     /// not overtake each other.
     fn may_begin(&self, id: StreamId, taker: Taker) -> bool {
-        let Some(stream) = self.streams.get(&id) else { return false };
+        let Some(stream) = self.streams.get(id) else { return false };
         if self.is_blocked(stream) || self.is_held_back(id, stream) {
             return false;
         }
@@ -558,11 +558,11 @@ impl SendQueue {
     /// dynamic mapping would let the message begin. A slow path must not get the end of what all others
     /// then wait for.
     fn may_go_on(&self, id: StreamId, taker: Taker) -> bool {
-        if self.streams.get(&id).is_none_or(|stream| stream.waiting.is_empty()) {
+        if self.streams.get(id).is_none_or(|stream| stream.waiting.is_empty()) {
             return false;
         }
         let Some(home) = self.home(id, taker.usable) else { return true };
-        let begun_on = self.streams.get(&id).and_then(|stream| stream.path);
+        let begun_on = self.streams.get(id).and_then(|stream| stream.path);
         let path = begun_on.filter(|path| taker.usable.contains(*path));
         let elsewhere = || home == taker.path || taker.ends || taker.helps.contains(home);
         path.unwrap_or(home) == taker.path || (self.dynamic.is_some() && elsewhere())

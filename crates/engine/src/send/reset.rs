@@ -113,7 +113,7 @@ impl SendQueue {
     }
 
     fn reset_streams(&mut self, streams: &Streams) {
-        let concerned = self.streams.iter_mut().filter(|(id, _)| includes(streams, **id));
+        let concerned = self.streams.iter_mut().filter(|(id, _)| includes(streams, *id));
         concerned.for_each(|(_, stream)| stream.restart_numbers());
     }
 }

@@ -115,7 +115,7 @@ impl SendQueue {
     fn left(&self) -> (Waiters<'_>, Waiters<'_>) {
         let streams = self.streams.iter();
         let all = streams
-            .flat_map(|(id, stream)| stream.waiting.iter().map(move |message| (*id, message)));
+            .flat_map(|(id, stream)| stream.waiting.iter().map(move |message| (id, message)));
         let (begun, mut whole): (Vec<_>, Vec<_>) = all.partition(|(_, message)| message.begun);
         whole.sort_unstable_by_key(|(_, message)| message.arrival);
         (begun, whole)

@@ -18,7 +18,7 @@ impl SendQueue {
 
     /// Takes a message out of which no part has left; `None` if there is no such message.
     pub(super) fn withdraw(&mut self, key: MessageKey) -> Option<(Outgoing, Terms)> {
-        let stream = self.streams.get_mut(&key.stream)?;
+        let stream = self.streams.get_mut(key.stream)?;
         let at =
             stream.waiting.binary_search_by_key(&key.arrival, |waiting| waiting.arrival).ok()?;
         if stream.waiting.get(at)?.begun {
@@ -41,7 +41,7 @@ impl SendQueue {
 
     /// Bytes of a message that waits.
     pub(super) fn waiting_len(&self, key: MessageKey) -> usize {
-        let waiting = self.streams.get(&key.stream).map(|stream| &stream.waiting);
+        let waiting = self.streams.get(key.stream).map(|stream| &stream.waiting);
         let found = waiting.and_then(|waiting| {
             let at = waiting.binary_search_by_key(&key.arrival, |waiting| waiting.arrival).ok()?;
             waiting.get(at)
@@ -53,7 +53,7 @@ impl SendQueue {
     /// the empty end that stands for it.
     pub(super) fn cut_short(&mut self, id: StreamId) -> Option<(Fragment, Bytes)> {
         let interleaving = self.interleaving.is_some();
-        let stream = self.streams.get_mut(&id)?;
+        let stream = self.streams.get_mut(id)?;
         let arrival = stream.waiting.front()?.arrival;
         let before = stream.partly_sent();
         let (end, rest) = stream.cut_short(id, interleaving)?;
