@@ -60,6 +60,8 @@ struct Gate {
     _listener: Socket,
     /// Fills the accept queue as long as the gate exists.
     _filler: Socket,
+    /// A far end for the next socket whose destination accepts.
+    spare: Option<Socket>,
 }
 
 impl Gates {
@@ -80,9 +82,7 @@ impl Gates {
             self.add(v6, fresh || least.is_none())?;
         }
         let gates = self.family(v6).iter_mut().enumerate();
-        let (index, gate) = gates
-            .min_by_key(|(_, gate)| gate.users)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))?;
+        let (index, gate) = gates.min_by_key(|(_, gate)| gate.users).ok_or_else(no_address)?;
         connect(gate.address)?;
         gate.users += 1;
         Ok(GateId { v6, index })
@@ -99,8 +99,21 @@ impl Gates {
             self.add(v6, least.is_none())?;
         }
         let gate = self.family(v6).iter().min_by_key(|gate| gate.users);
-        gate.map(|gate| gate.address)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))
+        gate.map(|gate| gate.address).ok_or_else(no_address)
+    }
+
+    /// Makes a gate and a far end for the next socket, if need be: while its destination is asked there is time
+    /// for what would hold the program up after the answer.
+    ///
+    /// # Errors
+    /// As [`Gates::enter`].
+    pub fn prepare(&mut self, v6: bool) -> io::Result<()> {
+        let address = self.next(v6)?;
+        let mut gates = self.family(v6).iter_mut();
+        if let Some(gate) = gates.find(|gate| gate.address == address && gate.spare.is_none()) {
+            gate.spare = Some(far_end(address)?);
+        }
+        Ok(())
     }
 
     /// Takes in a socket that somebody else has connected to the gate at this port.
@@ -123,9 +136,9 @@ impl Gates {
     /// # Errors
     /// `EADDRNOTAVAIL` while an earlier connection of the same ports is being forgotten;
     /// `ECONNREFUSED` when the program has closed its socket.
-    pub fn open(&self, id: GateId, waiting: SocketAddr) -> io::Result<Socket> {
-        let far = self.far_end(id)?;
-        prepare(&far)?;
+    pub fn open(&mut self, id: GateId, waiting: SocketAddr) -> io::Result<Socket> {
+        let gate = self.family(id.v6).get_mut(id.index).ok_or_else(no_address)?;
+        let far = gate.spare.take().map_or_else(|| far_end(gate.address), Ok)?;
         begin(&far, waiting)?;
         Ok(far)
     }
@@ -135,7 +148,7 @@ impl Gates {
     /// # Errors
     /// As [`Gates::open`].
     pub fn reset(&self, id: GateId, waiting: SocketAddr) -> io::Result<()> {
-        let deaf = self.far_end(id)?;
+        let deaf = self.bound(id)?;
         if id.v6 {
             socket::set_int(deaf.as_fd(), libc::IPPROTO_IPV6, IPV6_MINHOPCOUNT, 255)?;
         } else {
@@ -143,7 +156,7 @@ impl Gates {
         }
         begin(&deaf, waiting)?;
         drop(deaf);
-        begin(&self.far_end(id)?, waiting)
+        begin(&self.bound(id)?, waiting)
     }
 
     fn family(&mut self, v6: bool) -> &mut Vec<Gate> {
@@ -154,11 +167,7 @@ impl Gates {
     /// is `needed`.
     fn add(&mut self, v6: bool, needed: bool) -> io::Result<()> {
         let gates = self.family(v6);
-        let made = if gates.len() < MAX_GATES {
-            Gate::new(v6)
-        } else {
-            Err(io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))
-        };
+        let made = if gates.len() < MAX_GATES { Gate::new(v6) } else { Err(no_address()) };
         match made {
             Ok(gate) => gates.push(gate),
             Err(e) if needed => return Err(e),
@@ -168,11 +177,9 @@ impl Gates {
     }
 
     /// A socket of ours at the gate's own port.
-    fn far_end(&self, id: GateId) -> io::Result<Socket> {
+    fn bound(&self, id: GateId) -> io::Result<Socket> {
         let gates = if id.v6 { &self.v6 } else { &self.v4 };
-        let gate =
-            gates.get(id.index).ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))?;
-        bound(gate.address)
+        bound(gates.get(id.index).ok_or_else(no_address)?.address)
     }
 }
 
@@ -187,7 +194,7 @@ impl Gate {
         filler.connect_timeout(&address, FILL_TIME)?;
         await_filler(&listener)?;
         let address = address.as_socket().unwrap_or(at);
-        Ok(Self { address, users: 0, _listener: listener, _filler: filler })
+        Ok(Self { address, users: 0, _listener: listener, _filler: filler, spare: None })
     }
 }
 
@@ -214,8 +221,9 @@ fn bound(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Sets what the stack's end of a connection needs.
-fn prepare(far: &Socket) -> io::Result<()> {
+/// A socket at the gate's own port, with what the stack's end of a connection needs.
+fn far_end(address: SocketAddr) -> io::Result<Socket> {
+    let far = bound(address)?;
     // The stack writes whole messages, which nothing may delay; and whatever the program sends as
     // urgent must at least not be lost.
     far.set_tcp_nodelay(true)?;
@@ -223,7 +231,12 @@ fn prepare(far: &Socket) -> io::Result<()> {
     far.set_recv_buffer_size(FAR_BUFFER)?;
     far.set_send_buffer_size(FAR_BUFFER)?;
     // Until the stack closes it in order, its end is an accident that the program must notice.
-    far.set_linger(Some(Duration::ZERO))
+    far.set_linger(Some(Duration::ZERO))?;
+    Ok(far)
+}
+
+fn no_address() -> io::Error {
+    io::Error::from_raw_os_error(libc::EADDRNOTAVAIL)
 }
 
 fn begin(far: &Socket, waiting: SocketAddr) -> io::Result<()> {

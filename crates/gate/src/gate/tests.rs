@@ -1,7 +1,7 @@
 //! The gate, over this host's own loopback.
 
 use super::{FULL, GateId, Gates, MAX_GATES};
-use crate::socket::{connect, local, ready, take_error};
+use crate::socket::{self, connect, local, ready, take_error};
 use crate::test_forks::no_forks;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -56,6 +56,26 @@ fn a_waiting_socket_shows_nothing_and_then_is_connected() {
         let mut back = [0; 4];
         near.read_exact(&mut back).expect("read");
         assert_eq!(&back, b"back");
+    }
+}
+
+#[test]
+fn a_far_end_that_was_prepared_is_used_once() {
+    let _no_forks = no_forks();
+    for v6 in families() {
+        let mut gates = Gates::default();
+        gates.prepare(v6).expect("prepared");
+        gates.prepare(v6).expect("nothing to do");
+        let spare = gates.family(v6)[0].spare.as_ref().map(|spare| socket::cookie(spare.as_fd()));
+        for was_prepared in [true, false] {
+            let (socket, gate, own) = waiting(&mut gates, v6);
+            let far = gates.open(gate, own).expect("far end");
+            assert_eq!(events(&socket), libc::POLLOUT);
+            assert!(far.tcp_nodelay().is_ok_and(|set| set) && gates.family(v6)[0].spare.is_none());
+            let is_spare = spare.as_ref().and_then(|it| it.as_ref().ok()).copied()
+                == socket::cookie(far.as_fd()).ok();
+            assert_eq!(is_spare, was_prepared);
+        }
     }
 }
 

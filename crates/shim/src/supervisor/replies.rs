@@ -80,8 +80,8 @@ impl Supervisor {
         self.ahead.note_pending(connection.destination, Instant::now());
         if connection.callers.iter().any(|caller| caller.blocking) {
             connection.phase = Phase::Deciding;
-            // A gate is made while the peer is asked, not after its answer. `hold` says what keeps one from being made.
-            let _ = self.gates.next(connection.destination.is_ipv6());
+            // The peer is being asked meanwhile. `hold` and `complete` say what keeps either from being made.
+            let _ = self.gates.prepare(connection.destination.is_ipv6());
             return Some(connection);
         }
         self.hold(connection)
