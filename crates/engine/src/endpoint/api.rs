@@ -1,7 +1,7 @@
 //! The endpoint and the calls that it offers.
 
 use super::demux::{begins_with_record, forget_unread, take_record};
-use super::parameters::Listener;
+use super::parameters::{Listener, derive_parameters};
 use super::registry::Registry;
 use super::unread::Unread;
 use crate::association::Association;
@@ -173,7 +173,7 @@ impl Endpoint {
     }
 
     /// Changes parameters. Associations that exist follow where they look at them anew (timeouts of
-    /// the handshake, HEARTBEATs, limits of failures), unless they have parameters of their own;
+    /// the handshake, HEARTBEATs, limits of failures), unless they were begun with parameters of their own;
     /// windows, buffers, the bounds of the RTO and what was agreed on with the peer stay as they began. `hmac_algorithms` never change (RFC 4895
     /// section 6.1).
     pub fn configure(&mut self, change: impl FnOnce(&mut Config)) {
@@ -181,6 +181,10 @@ impl Endpoint {
         change(&mut self.config);
         self.config.hmac_algorithms = algorithms;
         self.config = core::mem::take(&mut self.config).in_bounds();
+        for id in self.registry.followers.clone() {
+            let like = self.parameters_of(id);
+            like.iter().for_each(|like| derive_parameters(self, id, like));
+        }
     }
 
     /// Makes a local address usable for associations to come.

@@ -70,14 +70,13 @@ impl Endpoint {
     /// Lets an association send as `like` says from now on: congestion control, pacing, which stream goes next and over
     /// which path. The congestion windows and round-trip times of its paths stay (BBR makes its model anew), and what
     /// waits is sent by the new rules. All else stays, above all what was agreed on with the peer in the handshake, such
-    /// as NR-SACK. The association has parameters of its own then, as after [`Self::connect_with`].
+    /// as NR-SACK: an association without parameters of its own goes on to follow [`Self::configure`] in it.
     pub fn send_like(&mut self, now: Instant, id: AssociationId, like: &Config) {
         let Some(association) = self.registry.get(id) else { return };
-        let before = association.parameters.as_deref().unwrap_or(&self.config).clone();
-        let parameters = self.own_parameters(before.sending_like(like));
-        if let Some(association) = self.registry.get_mut(id) {
-            association.parameters = Some(parameters);
+        if association.parameters.is_none() {
+            self.registry.followers.insert(id);
         }
+        derive_parameters(self, id, like);
         self.with(now, id, |association, cx| {
             association.paths.follow(cx.config);
             send::follow(&mut association.sender, cx.config);
@@ -177,5 +176,15 @@ impl Endpoint {
             }
         }
         None
+    }
+}
+
+/// Gives an association parameters that are the endpoint's, or its own, except for how it sends.
+pub(super) fn derive_parameters(endpoint: &mut Endpoint, id: AssociationId, like: &Config) {
+    let own = endpoint.parameters_of(id).filter(|_| !endpoint.registry.followers.contains(&id));
+    let others = own.as_deref().unwrap_or(&endpoint.config).clone();
+    let parameters = endpoint.own_parameters(others.sending_like(like));
+    if let Some(association) = endpoint.registry.get_mut(id) {
+        association.parameters = Some(parameters);
     }
 }

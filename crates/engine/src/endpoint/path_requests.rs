@@ -117,7 +117,7 @@ impl Endpoint {
     /// Sends other streams on several paths from now on, in all associations that exist and that are to
     /// come with the endpoint's own parameters.
     pub fn set_redundancy(&mut self, now: Instant, redundancy: Redundancy) {
-        self.config.redundancy = redundancy;
+        self.configure(|config| config.redundancy = redundancy);
         for id in self.registry.ids() {
             self.with(now, id, |it, _| it.sender.set_redundancy(redundancy, &mut it.paths));
         }

@@ -29,6 +29,8 @@ pub(super) struct Registry {
     /// What all associations have been charged for received data.
     charged: usize,
     pub(super) ended: Ended,
+    /// Those that send by parameters of their own, and follow the endpoint's in all else.
+    pub(super) followers: BTreeSet<AssociationId>,
 }
 
 /// Tags of ours that no association has any more, the last one last.
@@ -175,6 +177,7 @@ impl Registry {
         self.index.remove(id, &entry.keys);
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);
+        self.followers.remove(&id);
         // Also where we began: the peer may have begun at the same time, by a cookie with the same tag of ours.
         self.ended.add(entry.association.handshake.local_tag);
         Some(*entry.association)

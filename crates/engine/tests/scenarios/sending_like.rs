@@ -1,7 +1,7 @@
 //! An association that sends by other parameters from some moment on, with data under way.
 
 use crate::chance::Chance;
-use crate::pair::{Chaos, Pair, Side, config, millis};
+use crate::pair::{Chaos, Pair, Side, address, config, millis};
 use manypath_engine::{AssociationId, Config, CongestionControl, Duration, Profile};
 
 const ALL: [CongestionControl; 8] = [
@@ -125,4 +125,21 @@ fn paths_that_come_later_are_like_the_others_and_the_handshake_is_not_changed() 
     assert!(status.nr_sack, "agreed on");
     assert_eq!(status.congestion, Some(Profile::Production.config().congestion));
     pair.a.endpoint.send_like(now, AssociationId(99), &Config::default());
+}
+
+#[test]
+fn all_else_follows_the_endpoint_unless_the_association_began_with_parameters_of_its_own() {
+    let (mut pair, id) = network(with(CongestionControl::Bbr));
+    let (now, remote) = (pair.now, address(Side::Z, 1));
+    let own = pair.a.endpoint.connect_with(now, remote, 77, config(Side::A), None).unwrap();
+    for (id, follows) in [(id, true), (own, false)] {
+        for like in [CongestionControl::Cubic, CongestionControl::Lia] {
+            pair.a.endpoint.send_like(now, id, &with(like));
+            let limit = 90 + like as u32;
+            pair.a.endpoint.configure(|config| config.path_max_retransmits = limit);
+            let supervision = pair.a.endpoint.supervision(id, None).unwrap();
+            assert_eq!(supervision.max_retransmits == limit, follows);
+            assert_eq!(congestion(&pair, id), Some(like));
+        }
+    }
 }
