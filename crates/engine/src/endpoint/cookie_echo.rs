@@ -15,6 +15,7 @@ use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
 use crate::ecn::Ecn;
 use crate::path::PathAddr;
+use crate::protection::EpochKeys;
 use crate::time::{Duration, Instant};
 use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Chunk, Error};
@@ -76,7 +77,7 @@ impl Endpoint {
             return answer_stale(self, now, addr, header, &cookie, overdue);
         }
         if let Some(id) = known.filter(|_| association.is_some_and(|it| gives_way(it, &cookie))) {
-            return let_give_way(self, now, addr, id, cookie);
+            return let_give_way(self, now, addr, header, id, cookie);
         }
         let id = match known {
             Some(id) => {
@@ -148,23 +149,15 @@ impl Endpoint {
         header: CommonHeader,
         cookie: Cookie,
     ) -> Option<AssociationId> {
-        if self.registry.ended.contains(cookie.local_tag) {
-            self.counters.used_cookie += 1;
-            let header = answer_header(header, cookie.peer.tag);
-            reply_refusal(&mut context!(self, now), addr, header, Refusal::NotAccepting);
-            return None;
-        }
         // Whoever has got the cookie may send it from elsewhere: where the INIT came from counts.
         let begun = cookie.path;
-        if let Some(refusal) = self.refusal(begun, header) {
+        let is_over = self.registry.ended.contains(cookie.local_tag);
+        let refusal = if is_over { None } else { self.refusal(begun, header) };
+        if let Some(refusal) = refusal {
             self.refuse_init(now, addr, header, cookie.peer.tag, refusal);
             return None;
         }
-        let Ok(keys) = claim(self, now, &cookie).transpose() else {
-            let header = answer_header(header, cookie.peer.tag);
-            reply_refusal(&mut context!(self, now), addr, header, Refusal::NotAccepting);
-            return None;
-        };
+        let keys = use_cookie(self, now, addr, header, &cookie).ok()?;
         let id = self.next_id();
         let parameters = self.parameters_at(begun.local.ip(), header.destination_port);
         let mut cx = context!(self, now, parameters);
@@ -180,19 +173,35 @@ impl Endpoint {
     }
 }
 
+/// Uses up a cookie, and returns keys if it resumes an association. If it is of no use its sender is told (RFC 9260
+/// section 5.1): it holds the association for established.
+fn use_cookie(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    addr: PathAddr,
+    header: CommonHeader,
+    cookie: &Cookie,
+) -> Result<Option<EpochKeys>, ()> {
+    let is_over = endpoint.registry.ended.contains(cookie.local_tag);
+    endpoint.counters.used_cookie += u64::from(is_over);
+    let keys = if is_over { Err(()) } else { claim(endpoint, now, cookie).transpose() };
+    if keys.is_err() {
+        let header = answer_header(header, cookie.peer.tag);
+        reply_refusal(&mut context!(endpoint, now), addr, header, Refusal::NotAccepting);
+    }
+    keys
+}
+
 /// The handshake of association `id` gives way to that of a cookie which resumes one.
 fn let_give_way(
     endpoint: &mut Endpoint,
     now: Instant,
     addr: PathAddr,
+    header: CommonHeader,
     id: AssociationId,
     cookie: Cookie,
 ) {
-    if endpoint.registry.ended.contains(cookie.local_tag) {
-        endpoint.counters.used_cookie += 1;
-        return;
-    }
-    let Some(Ok(keys)) = claim(endpoint, now, &cookie) else { return };
+    let Ok(Some(keys)) = use_cookie(endpoint, now, addr, header, &cookie) else { return };
     // The INIT ACK was that of the port where the INIT came, not that of who connects.
     let parameters = endpoint.parameters_at(cookie.path.local.ip(), cookie.local_port);
     if let Some(association) = endpoint.registry.get_mut(id) {

@@ -278,6 +278,23 @@ fn a_cookie_that_was_used_takes_no_connect_over() {
     it.pair.drive(millis(15));
     assert_eq!(it.pair.z.endpoint.counters().used_cookie, before + 1);
     assert!(it.pair.z.endpoint.key_use(id).is_none());
+    // Its sender is told, by the tag that it has chosen (RFC 9260 section 5.1).
+    let (_, _, answer) = it.pair.recorded.last().unwrap();
+    assert_eq!((answer[12], &answer[4..8]), (types::ABORT, &sent[0][16..20]));
+}
+
+#[test]
+fn a_cookie_that_takes_no_connect_over_ends_both_attempts_at_once() {
+    let mut it = both_accepting(1);
+    crossed_after(&mut it, millis(15));
+    // The key of the ticket goes while the COOKIE ECHO is under way.
+    it.run(millis(8));
+    it.z.issuer.as_ref().unwrap().forget();
+    it.run(millis(100));
+    assert_eq!(it.a.closed, Some(CloseReason::PeerAborted(None)), "{:#?}", it.pair.ladder);
+    assert_eq!(it.pair.z.endpoint.counters().unknown_tickets, 1);
+    let both = [&it.pair.a, &it.pair.z].map(|node| node.endpoint.associations().len());
+    assert_eq!(both, [0, 0], "no timer has to end them");
 }
 
 /// Somebody with a ticket, at an address of its own, sends its cookie from the address that the server connects to.
