@@ -59,7 +59,7 @@ impl Stack {
                 limit_bytes: self.base.memory().limit(),
                 promised_bytes: self.base.memory().promised(),
             },
-            identity: self.base.keys.identity_status(),
+            identity: self.base.keys.identity_status(self.base.core.now),
             sandbox: self.sandbox_status(),
             relaying: RelayingStatus {
                 relayed_peers: self.services.onward.statuses(&self.relays, &self.datagrams),

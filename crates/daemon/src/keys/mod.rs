@@ -152,8 +152,8 @@ impl Keys {
     }
 
     /// The key of this host.
-    pub(crate) fn identity_status(&self) -> Option<IdentityStatus> {
-        self.trust.as_ref().map(|trust| trust.identity_status(self.tickets.len()))
+    pub(crate) fn identity_status(&self, now: Instant) -> Option<IdentityStatus> {
+        self.trust.as_ref().map(|trust| trust.identity_status(self.tickets.count(now)))
     }
 
     /// The address that stands for the key of this host, wherever that is.

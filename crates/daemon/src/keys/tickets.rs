@@ -50,9 +50,9 @@ impl Tickets {
         (is_good && standing.is_ok_and(Standing::is_known)).then_some(ticket)
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// How many of them have not expired.
+    pub(super) fn count(&self, now: Instant) -> usize {
+        self.0.values().filter(|ticket| now < ticket.expires()).count()
     }
 
     /// Drops all, and returns how many they were.
@@ -74,9 +74,9 @@ impl Tickets {
         let mut taken = file.take(moment(now), trust.identity())?;
         // Of two for a server, the one that lasts longer stays.
         taken.tickets.sort_by_key(|(_, ticket)| ticket.expires());
-        let before = self.len();
+        let before = self.0.len();
         taken.tickets.into_iter().for_each(|(server, ticket)| self.put(server, ticket));
-        Ok((self.len() - before, taken.damaged))
+        Ok((self.0.len() - before, taken.damaged))
     }
 
     /// Leaves those that were not used in the file, and waits a moment for that. None is left here.

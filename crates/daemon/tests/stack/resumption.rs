@@ -1,6 +1,8 @@
 //! Further associations with a peer that is known.
 
-use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, exchange, service};
+use crate::common::{
+    Host, LIMIT, Launcher, Network, VirtualHost, counter, echo, exchange, service,
+};
 use crate::encryption::{Folder, client, encryption, errno, key_of, server, wait_for_the_end};
 use manypath_control::{Reply, Request};
 use manypath_daemon::{KeyFiles, StackConfig};
@@ -189,6 +191,25 @@ fn a_stack_that_has_restarted_resumes_by_the_ticket_that_the_last_one_has_left()
     }
     assert_eq!(counter(&theirs.status(), "sctp_resumptions"), 2);
     assert_eq!(counter(&theirs.status(), "sctp_unknown_tickets"), 0);
+}
+
+#[test]
+fn a_ticket_that_has_expired_is_not_counted() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    let (ours, theirs) = (folder.files("client"), folder.files("server"));
+    let destination = service(network.server()[0], echo);
+    let config = server(network, Require, &[destination]);
+    let _server = Host::start(StackConfig { keys: Some(theirs), ..config });
+    let config = || fleeting(network, Require, ours.clone());
+    let (client, mut launcher) = Host::with_launcher(config());
+    assert!(!connect(&mut launcher, destination));
+    drop((launcher, client));
+    let mut client = VirtualHost::new(config());
+    let hour = 3_600_000;
+    for (at, tickets) in [(0, 1), (23 * hour, 1), (25 * hour, 0)] {
+        assert_eq!(client.status_at(at).identity.unwrap().tickets, tickets, "at {at}");
+    }
 }
 
 #[test]
