@@ -166,8 +166,8 @@ pub struct SearchStatus {
 pub struct RelayTried {
     /// The relay.
     pub relay: IpAddr,
-    /// `not-registered`: the host has not registered there; `no-answer`; `not-relay`: it is none, or not for this host;
-    /// `refused`: it, or the host, does not want to, or is at a limit.
+    /// `not-registered`: the host has not registered there; `no-answer`; or the name of a [`FallbackReason`]: `refused`
+    /// is also said of a host that does not want to, or is at a limit.
     pub outcome: String,
 }
 

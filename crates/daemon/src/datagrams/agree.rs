@@ -44,6 +44,7 @@ impl Datagrams {
 
     /// How the association's datagrams came to their end is known: nothing is tried again by itself.
     pub(crate) fn end_on(&mut self, base: &mut Base, id: AssociationId, reason: FallbackReason) {
+        self.rendezvous.on_relay_lost(base, id, reason);
         let Some(association) = base.get_mut(&id) else { return };
         let used = std::mem::take(&mut association.datagrams);
         let waiting = self.attempts.iter().filter(|(_, one)| one.association == id);

@@ -96,6 +96,26 @@ fn a_host_is_found_at_the_next_relay_when_the_first_ones_do_not_lead_there() {
 }
 
 #[test]
+fn a_relay_that_does_not_take_the_key_of_this_host_is_passed_over_at_once_and_status_says_why() {
+    let meeting = Meeting::new();
+    let mut config = meeting.relay_at(8);
+    let list = meeting.0.folder.0.join("others");
+    std::fs::write(&list, key_of(&meeting.0.folder.files("other")).to_string()).unwrap();
+    config.keys.as_mut().unwrap().authorized_peers = Some(list);
+    let _first = Host::start(config);
+    let _second = Host::start(meeting.relay_at(9));
+    let (config, destination) = meeting.home(&[9]);
+    let (_home, at_home) = Host::with_launcher(config);
+    at_home.wait_for("the registration", registered);
+    let (_client, mut launcher) = meeting.client(&[8, 9]);
+    let sent = pattern(10_000, 7);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    let status = launcher.status();
+    let [search] = &status.relaying.searches[..] else { panic!("{:?}", status.relaying.searches) };
+    assert_eq!(tried(search), [(meeting.addr(8), "not-authorized")]);
+}
+
+#[test]
 fn a_host_that_no_relay_knows_is_unreachable_and_status_says_who_was_asked() {
     let meeting = Meeting::new();
     let (_first, at_first) = Host::with_launcher(meeting.relay_at(8));

@@ -9,8 +9,9 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
-    AssociationStatus, BudgetStatus, DoorHostStatus, IdentityStatus, ListenerStatus, QuotaStatus,
-    RelayTried, RelayedPeerStatus, SandboxStatus, SearchStatus, StackStatus,
+    AssociationStatus, BudgetStatus, DoorHostStatus, FallbackReason, IdentityStatus,
+    ListenerStatus, QuotaStatus, RelayTried, RelayedPeerStatus, SandboxStatus, SearchStatus,
+    StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -183,13 +184,18 @@ fn relayed(out: &mut String, peer: &RelayedPeerStatus) {
 /// What relays have said of a host that is known by its key.
 pub(super) fn search(search: &SearchStatus) -> String {
     let told = |tried: &RelayTried| {
-        let why = match &*tried.outcome {
-            "not-registered" => "does not know the host",
-            "no-answer" => "does not answer",
-            "not-relay" => "is no relay for this host",
-            _ => "refuses",
-        };
-        format!("{} {why}", tried.relay)
+        let reason = serde_json::from_value::<FallbackReason>(tried.outcome.clone().into());
+        match (&*tried.outcome, reason) {
+            ("not-registered", _) => format!("{} does not know the host", tried.relay),
+            ("no-answer", _) => format!("{} does not answer", tried.relay),
+            ("not-relay", _) => format!("{} is no relay for this host", tried.relay),
+            ("not-authorized", _) => {
+                let list = "add what `manypath key show` prints to its file of --authorized";
+                format!("{} does not authorize the key of this host ({list})", tried.relay)
+            }
+            ("refused", _) | (_, Err(_)) => format!("{} refuses", tried.relay),
+            (_, Ok(reason)) => format!("{} cannot be used ({reason})", tried.relay),
+        }
     };
     let tried: Vec<String> = search.tried.iter().map(told).collect();
     let tried = tried.join(", ");
@@ -286,7 +292,7 @@ pub(crate) fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, last_data};
+    use super::{RelayTried, SearchStatus, bytes, last_data, search};
 
     #[test]
     fn the_last_data_is_told_in_seconds() {
@@ -299,5 +305,19 @@ mod tests {
             [0, 9_999, 10_000, 1_345_678, 2_345_678_901].map(bytes),
             ["0 B", "9999 B", "10.0 kB", "1.3 MB", "2.35 GB"]
         );
+    }
+
+    #[test]
+    fn why_relays_lead_nowhere_is_told_with_the_cure() {
+        let relay = "192.0.2.1".parse().unwrap();
+        let told = |outcome: &str| {
+            let tried = vec![RelayTried { relay, outcome: outcome.to_owned() }];
+            let found = SearchStatus { host: "2001:20::1".parse().unwrap(), relay: None, tried };
+            search(&found).split_once("192.0.2.1 ").unwrap().1.to_owned()
+        };
+        assert_eq!(told("no-answer"), "does not answer");
+        assert!(told("not-authorized").contains("manypath key show"));
+        assert_eq!(told("key-changed"), "cannot be used (the peer's key has changed)");
+        assert_eq!(told("of a later version"), "refuses");
     }
 }

@@ -18,7 +18,7 @@ use manypath_control::status::{FallbackReason, RelayTried, SearchStatus};
 use manypath_engine::{AssociationId, Instant, PathAddr};
 use manypath_flow::Refusal;
 use manypath_net::Parcel;
-use manypath_rules::Options;
+use manypath_rules::{Options, Via};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::{debug, info};
 
@@ -30,28 +30,28 @@ const MAX_TOLD: usize = 16;
 /// Why a relay was of no use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    NoAnswer,
-    NotRelay,
     NotRegistered,
-    Refused,
+    Failed(FallbackReason),
 }
 
 impl Outcome {
+    const NO_ANSWER: Self = Self::Failed(FallbackReason::Silent);
+
     const fn of(why: Option<Refusal>) -> Self {
         match why {
             Some(Refusal::Errno(_)) => Self::NotRegistered,
-            Some(Refusal::NotRelay) => Self::NotRelay,
-            Some(_) => Self::Refused,
-            None => Self::NoAnswer,
+            Some(Refusal::NotRelay) => Self::Failed(FallbackReason::NotRelay),
+            Some(Refusal::OverQuota) => Self::Failed(FallbackReason::OverQuota),
+            Some(_) => Self::Failed(FallbackReason::Refused),
+            None => Self::NO_ANSWER,
         }
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Self::NoAnswer => "no-answer",
-            Self::NotRelay => "not-relay",
             Self::NotRegistered => "not-registered",
-            Self::Refused => "refused",
+            Self::NO_ANSWER => "no-answer",
+            Self::Failed(reason) => reason.name(),
         }
     }
 }
@@ -116,17 +116,17 @@ impl Search {
             return if self.relays.is_empty() { Step::GiveUp } else { Step::Next };
         };
         if now >= self.until || base.get(&id).is_none() {
-            return Step::PassOver(Outcome::NoAnswer);
+            return Step::PassOver(Outcome::NO_ANSWER);
         }
         let answer = match self.leg {
             Some(_) => None,
             None => relays(base, id),
         };
         match answer {
-            Some(false) => Step::PassOver(Outcome::NotRelay),
+            Some(false) => Step::PassOver(Outcome::Failed(FallbackReason::NotRelay)),
             Some(true) if datagrams_agreed(base, id) => Step::Open(id),
             _ if now >= self.moves_on && !self.relays.is_empty() => {
-                Step::PassOver(Outcome::NoAnswer)
+                Step::PassOver(Outcome::NO_ANSWER)
             }
             _ => Step::Wait,
         }
@@ -142,7 +142,7 @@ impl Search {
                 self.association = Some(association);
                 self.wait(base, association);
             }
-            Err(_) => drop(self.pass_over(Outcome::NoAnswer)),
+            Err(reason) => drop(self.pass_over(Outcome::Failed(reason))),
         }
     }
 
@@ -184,9 +184,7 @@ impl Rendezvous {
 
     /// Begins to look for a way. False if that cannot be.
     fn search(&mut self, base: &mut Base, attempts: &Attempts, remote: SocketAddr) -> bool {
-        let via = base.core.rules.connect(remote).1.via.or(base.core.config.via);
-        // A host that waits to be called finds no other way by itself.
-        let Some(via) = via.filter(|via| !via.is_off()) else { return false };
+        let Some(via) = relays_towards(base, remote) else { return false };
         if self.searches.len() >= MAX_HOSTS {
             return false;
         }
@@ -216,7 +214,7 @@ impl Rendezvous {
         let Some(search) = self.searches.get_mut(&remote) else { return };
         let late = base.core.now >= search.until;
         // Where the host does not answer the relay has: others may be reached by it.
-        let is_silent = outcome == Outcome::NoAnswer && search.leg.is_none() && !late;
+        let is_silent = outcome == Outcome::NO_ANSWER && search.leg.is_none() && !late;
         let silent = search.current.filter(|_| is_silent);
         self.silent.extend(silent.map(|relay| (relay, FallbackReason::Silent)));
         if late {
@@ -235,7 +233,7 @@ impl Rendezvous {
             })
         });
         let Some(Ok(flow)) = opened else {
-            return self.leave_relay(base, remote, Outcome::Refused);
+            return self.leave_relay(base, remote, Outcome::Failed(FallbackReason::Refused));
         };
         debug!(target: log::PATH, "{remote}: asked for at the relay of association {}", association.0);
         let id = self.begin_leg(base, (association, flow), remote);
@@ -279,6 +277,23 @@ impl Rendezvous {
         true
     }
 
+    /// The association with a relay is over.
+    pub(in super::super) fn on_relay_lost(
+        &mut self,
+        base: &mut Base,
+        id: AssociationId,
+        reason: FallbackReason,
+    ) {
+        let by_it = self.searches.iter().filter(|(_, search)| search.association == Some(id));
+        let remotes: Vec<SocketAddr> = by_it.map(|(remote, _)| *remote).collect();
+        // Nobody is there, or not any more. "Refused" is what a relay says.
+        let is_away = matches!(reason, FallbackReason::Refused | FallbackReason::AssociationLost);
+        let outcome = if is_away { Outcome::NO_ANSWER } else { Outcome::Failed(reason) };
+        for remote in remotes {
+            self.leave_relay(base, remote, outcome);
+        }
+    }
+
     /// No relay leads to the host.
     fn give_up_way(&mut self, base: &mut Base, remote: SocketAddr) {
         let Some(search) = self.searches.remove(&remote) else { return };
@@ -309,6 +324,12 @@ impl Rendezvous {
     pub(crate) fn searches(&self) -> Vec<SearchStatus> {
         self.told.iter().cloned().collect()
     }
+}
+
+/// The relays at which a host may be asked for. None at one that waits to be called: it finds no other way by itself.
+pub(super) fn relays_towards(base: &Base, remote: SocketAddr) -> Option<Via> {
+    let via = base.core.rules.connect(remote).1.via.or(base.core.config.via);
+    via.filter(|via| !via.is_off())
 }
 
 fn refuse_parcels(base: &mut Base, remote: SocketAddr) {
