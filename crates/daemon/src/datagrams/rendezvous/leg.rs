@@ -228,15 +228,30 @@ fn offer(base: &mut Base, association: AssociationId, remotes: &[SocketAddr]) {
         local.up && !core.scopes.is_isolated(local.address.addr.ip())
     };
     let locals = core.locals.open.iter().filter(is_own).map(|local| local.address.addr);
-    let with = |local: SocketAddr| {
-        let fitting = remotes.iter().filter(move |it| it.is_ipv4() == local.is_ipv4());
-        fitting.map(move |remote| PathAddr { local, remote: *remote })
-    };
-    let paths: Vec<PathAddr> = locals.flat_map(with).take(MAX_PAIRS).collect();
-    let now = base.core.now;
+    let (now, paths) = (core.now, pairs(&locals.collect::<Vec<_>>(), remotes));
     for path in paths {
         PathOffer { association, path }.make(base.core.driver.endpoint_mut(), now);
     }
+}
+
+/// [`MAX_PAIRS`] pairs of both ends' addresses. Those that are in the fewest pairs come next.
+fn pairs(locals: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<PathAddr> {
+    let with = |local: &SocketAddr| {
+        let local = *local;
+        let fitting = remotes.iter().filter(move |it| it.is_ipv4() == local.is_ipv4());
+        fitting.map(move |remote| PathAddr { local, remote: *remote })
+    };
+    let all: Vec<PathAddr> = locals.iter().flat_map(with).collect();
+    let mut pairs: Vec<PathAddr> = Vec::new();
+    while pairs.len() < MAX_PAIRS.min(all.len()) {
+        let uses = |path: &&PathAddr| -> usize {
+            let has = |one: &PathAddr| [one.local == path.local, one.remote == path.remote];
+            pairs.iter().flat_map(has).map(usize::from).sum()
+        };
+        let left = all.iter().filter(|path| !pairs.contains(path));
+        pairs.extend(left.min_by_key(uses).copied());
+    }
+    pairs
 }
 
 /// Whether the association has a path that works without the relay.
@@ -251,4 +266,49 @@ fn is_direct(base: &Base, id: AssociationId) -> bool {
 fn may_know_addresses(base: &Base, id: AssociationId) -> bool {
     let is_known = base.keys.standing_of(id).is_some_and(Standing::is_known);
     is_known || !base.core.driver.endpoint().withholds_addresses(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_PAIRS, pairs};
+    use std::collections::BTreeSet;
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+    fn v4(net: u8, count: u8) -> Vec<SocketAddr> {
+        (0..count).map(|host| (Ipv4Addr::new(10, 0, net, host), 9899).into()).collect()
+    }
+
+    fn v6(net: u16, count: u16) -> Vec<SocketAddr> {
+        let at = |host| Ipv6Addr::new(0xfd00, net, 0, 0, 0, 0, 0, host);
+        (0..count).map(|host| (at(host), 9899).into()).collect()
+    }
+
+    #[test]
+    fn every_address_has_its_share_of_the_pairs() {
+        for (own, theirs) in
+            [(1, 1), (1, 8), (2, 8), (3, 5), (8, 1), (8, 2), (8, 8), (2, 2), (3, 3)]
+        {
+            let (locals, remotes) = (v4(1, own), v4(2, theirs));
+            let paths = pairs(&locals, &remotes);
+            let (own, theirs) = (usize::from(own), usize::from(theirs));
+            assert_eq!(paths.len(), MAX_PAIRS.min(own * theirs), "{own} x {theirs}");
+            assert_eq!(paths.iter().collect::<BTreeSet<_>>().len(), paths.len(), "each once");
+            let uses =
+                |addr| paths.iter().filter(|it| it.local == addr || it.remote == addr).count();
+            for end in [locals, remotes] {
+                let uses: Vec<usize> = end.into_iter().map(uses).collect();
+                let (least, most) = (uses.iter().min().unwrap(), uses.iter().max().unwrap());
+                assert!(most - least <= 1, "{own} x {theirs}: {uses:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_one_family_make_pairs() {
+        let (locals, remotes) = ([v4(1, 2), v6(1, 2)].concat(), [v6(2, 3), v4(2, 1)].concat());
+        let paths = pairs(&locals, &remotes);
+        assert_eq!(paths.len(), 2 + 2 * 3);
+        assert!(paths.iter().all(|path| path.local.is_ipv4() == path.remote.is_ipv4()));
+        assert!(pairs(&locals, &[]).is_empty() && pairs(&v4(1, 1), &v6(1, 1)).is_empty());
+    }
 }
