@@ -3,6 +3,7 @@
 use crate::allow::Allow;
 use crate::base::MAX_FLOWS;
 use crate::budgets::SharedQuotas;
+use crate::datagrams::SharedAllowances;
 use crate::doors::Doors;
 use crate::gateway::Gateway;
 use crate::keys::KeyFiles;
@@ -260,6 +261,8 @@ pub struct ProcessConfig {
     pub loops_reason: Option<String>,
     /// What peers with a quota have moved, for all engine loops together.
     pub quotas: SharedQuotas,
+    /// The same of the pings that peers of a relay may send.
+    pub pings: SharedAllowances,
     /// Take over from a server of this user that has the port, or from one behind one of these lines, which a service
     /// manager has kept; see [`takeover`](crate). Under a service manager, let connections outlive a restart.
     pub replace: Option<Vec<OwnedFd>>,

@@ -73,6 +73,7 @@ pub use config::{
     Carrying, DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Limits, LocalName, Locals,
     ProcessConfig, StackConfig,
 };
+pub use datagrams::SharedAllowances;
 pub use doors::{Doors, Users, listen_transparently, receive_transparently};
 pub use gateway::{Gateway, Way};
 pub use keeper::{Keeper, Kept, keep};

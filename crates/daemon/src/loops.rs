@@ -47,11 +47,13 @@ impl Server {
             let seats = Loops::seats(configs.len());
             let tickets = Arc::new(TicketIssuer::default());
             let quotas = configs[0].process.quotas.clone();
+            let pings = configs[0].process.pings.clone();
             let certificate = configs[0].carrying.tls.shown()?;
             for (config, seat) in configs.iter_mut().zip(seats) {
                 config.process.seat = Some(seat);
                 config.process.tickets = tickets.clone();
                 config.process.quotas = quotas.clone();
+                config.process.pings = pings.clone();
                 // Whichever loop takes a connection, the server looks the same.
                 config.carrying.tls.certificate = Some(certificate.clone());
             }

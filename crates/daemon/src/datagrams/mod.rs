@@ -25,6 +25,7 @@ mod status;
 pub(crate) use agree::{on_given_up, pump_datagrams};
 pub(crate) use kernel_table::KernelTable;
 pub(crate) use onward::{private_pair, socket_to};
+pub use pings::SharedAllowances;
 pub(crate) use relay::Program;
 pub(crate) use status::datagram_counters;
 

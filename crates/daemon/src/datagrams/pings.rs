@@ -16,9 +16,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sequences of echo requests, by their host, its destination and its identifier: of one peer, and of all, whose share
-/// each engine loop has.
+/// Sequences of echo requests, by their host, its destination and its identifier: of one peer, and of all. Each engine
+/// loop has its share.
 const MAX_OF_PEER: usize = 512;
 const MAX_ALL: usize = 8192;
 /// Echo requests of one peer in a second, and how many may come at once.
@@ -56,13 +57,23 @@ pub(crate) struct Pings {
     identifiers: BTreeMap<Key, u16>,
     last: u16,
     /// What each peer may still send.
-    allowances: BTreeMap<PublicKey, Allowance>,
+    allowances: SharedAllowances,
     /// Sockets that rest until then.
     resting: BTreeMap<u64, Instant>,
     /// Which engine loop this is, of how many: their sockets all receive the same, so each has identifiers of its own.
     seat: Option<(u16, u16)>,
     looked: Instant,
     room: Vec<u8>,
+}
+
+/// What each peer may still send, by all engine loops of a process together.
+#[derive(Clone, Debug, Default)]
+pub struct SharedAllowances(Arc<Mutex<BTreeMap<PublicKey, Allowance>>>);
+
+impl SharedAllowances {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Allowance>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Echo requests that a peer may send on: as many as in a second can be saved up.
@@ -85,7 +96,9 @@ impl Allowance {
     fn take(&mut self, now: Instant) -> bool {
         let elapsed = now.since(self.at).as_nanos();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
-        (self.saved, self.at) = (self.saved.saturating_add(elapsed).min(Self::MOST), now);
+        // The clock of another loop may be ahead.
+        (self.saved, self.at) =
+            (self.saved.saturating_add(elapsed).min(Self::MOST), now.max(self.at));
         let left = self.saved.checked_sub(Self::ONE);
         self.saved = left.unwrap_or(self.saved);
         left.is_some()
@@ -113,6 +126,7 @@ impl Pings {
         let _ = getrandom::fill(&mut start);
         self.last = u16::from_ne_bytes(start);
         let seat = base.core.config.process.seat.as_ref();
+        self.allowances = base.core.config.process.pings.clone();
         self.seat = seat.map(|seat| (seat.index() as u16, seat.count() as u16));
         for is_ipv6 in [false, true] {
             let id = base.core.next_id();
@@ -149,7 +163,7 @@ impl Pings {
     pub(crate) fn end(&mut self, now: Instant, id: u64) {
         if self.flows.remove(&id).is_some() {
             // A peer gains nothing by a new flow.
-            self.allowances.retain(|_, allowance| !allowance.is_full(now));
+            self.allowances.lock().retain(|_, allowance| !allowance.is_full(now));
             self.peers.remove(&id);
             let own: Vec<Key> = self.of_flow(id).copied().collect();
             own.into_iter().for_each(|key| self.forget(key));
@@ -167,7 +181,8 @@ impl Pings {
         let peer = self.peers.get(&id);
         let of_peer = self.peers.iter().filter(|(_, one)| Some(*one) == peer);
         self.identifiers.len() >= MAX_ALL / loops
-            || of_peer.map(|(id, _)| self.of_flow(*id).count()).sum::<usize>() >= MAX_OF_PEER
+            || of_peer.map(|(id, _)| self.of_flow(*id).count()).sum::<usize>()
+                >= MAX_OF_PEER / loops
     }
 
     fn forget(&mut self, key: Key) {
@@ -275,9 +290,9 @@ impl Pings {
         }
     }
 
-    fn is_within_rate(&mut self, now: Instant, id: u64) -> bool {
+    fn is_within_rate(&self, now: Instant, id: u64) -> bool {
         let Some(peer) = self.peers.get(&id) else { return false };
-        self.allowances.entry(*peer).or_insert(Allowance::full(now)).take(now)
+        self.allowances.lock().entry(*peer).or_insert(Allowance::full(now)).take(now)
     }
 
     /// The identifier on the wire of a sequence, which may begin now.
@@ -478,15 +493,42 @@ mod tests {
     fn a_peer_has_a_rate_over_all_its_flows_and_saves_up_no_more_than_a_second() {
         let (peer, other) = (PublicKey::from([1; 32]), PublicKey::from([2; 32]));
         let peers = BTreeMap::from([(1, peer), (2, peer), (3, other)]);
-        let mut pings = Pings { peers, ..Pings::default() };
+        let pings = Pings { peers, ..Pings::default() };
         let ms = |time| Instant::ZERO + Duration::from_millis(time);
-        let mut sent = |at, flow| (0..2000).filter(|_| pings.is_within_rate(at, flow)).count();
+        let sent = |at, flow| (0..2000).filter(|_| pings.is_within_rate(at, flow)).count();
         assert_eq!(sent(ms(0), 1), 512);
         assert_eq!(sent(ms(0), 2), 0, "of the same peer");
         assert_eq!(sent(ms(0), 3), 512, "of another one");
         assert_eq!(sent(ms(500), 2), 256);
         assert_eq!(sent(ms(90_000), 1), 512);
         assert_eq!(sent(ms(90_000), 4), 0, "a flow that is gone");
+    }
+
+    #[test]
+    fn a_peer_has_no_more_by_several_engine_loops() {
+        let peer = PublicKey::from([1; 32]);
+        let allowances = SharedAllowances::default();
+        let of_loop = |index| Pings {
+            seat: Some((index, 2)),
+            peers: BTreeMap::from([(1, peer)]),
+            allowances: allowances.clone(),
+            ..Pings::default()
+        };
+        let mut loops = [0, 1].map(of_loop);
+        let ms = |time| Instant::ZERO + Duration::from_millis(time);
+        // The second loop was started 5 ms later.
+        let sent = |at| {
+            let turns = (0..4000).map(|turn| turn % 2);
+            let is_sent =
+                |index: &usize| loops[*index].is_within_rate(ms(at + 5 * (1 - *index as u64)), 1);
+            turns.filter(is_sent).count()
+        };
+        assert_eq!(sent(0), 512);
+        assert_eq!(sent(500), 256);
+        let key = |number| (1, request(0).0.1, request(0).0.2, number);
+        let begins = |pings: &mut Pings, number| pings.identifier(ms(0), key(number)).is_some();
+        let begun = loops.iter_mut().map(|it| (0..1000).filter(|one| begins(it, *one)).count());
+        assert_eq!(begun.sum::<usize>(), MAX_OF_PEER);
     }
 
     #[test]
