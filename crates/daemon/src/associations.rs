@@ -131,7 +131,10 @@ impl Stack {
     fn on_path_changed(&mut self, id: AssociationId, path: PathId, state: PathState) {
         match state {
             PathState::Active => self.base.adopt_peer_addresses(&mut self.attempts.peers, id),
-            PathState::Inactive => self.base.disown_failed_addresses(id),
+            PathState::Inactive => {
+                self.base.disown_failed_addresses(id);
+                self.datagrams.rendezvous.leave_failed_relay(&mut self.base, id);
+            }
             PathState::Unconfirmed | PathState::PotentiallyFailed => {}
         }
         self.datagrams.rendezvous.tell_seen_again(&mut self.base, id);

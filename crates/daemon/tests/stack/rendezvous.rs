@@ -1,14 +1,16 @@
 //! Hosts that are reached by their keys through relays.
 
-use crate::common::{Host, Launcher, counter, echo, exchange, pattern, service};
+use crate::common::{Host, Launcher, VirtualHost, counter, echo, exchange, pattern, service};
 use crate::encryption::key_of;
 use crate::relays::Ground;
 use manypath_control::Reply;
 use manypath_control::status::{SearchStatus, StackStatus};
 use manypath_daemon::{Carrying, Locals, RelayConfig, StackConfig};
+use manypath_engine::Announce;
 use manypath_rules::Encrypt;
 use manypath_trust::Fingerprint;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// A client, a host that registers, and relays with an address each.
@@ -152,6 +154,77 @@ fn a_host_that_moves_to_another_relay_is_found_there() {
     drop(first);
     at_second.wait_for("the host", |status| counter(status, "stack_hosts_registered") == 1);
     assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+}
+
+/// Time that these hosts share. One that takes no turn is silent, and nobody says so.
+#[derive(Default)]
+struct Time {
+    ms: u64,
+}
+
+impl Time {
+    /// Lets time pass until the first host's status or what its stack says is as it should be, ten minutes at most.
+    fn pass(
+        &mut self,
+        hosts: &mut [&mut VirtualHost],
+        mut is_over: impl FnMut(&StackStatus, &[Reply]) -> bool,
+    ) {
+        let (end, mut said) = (self.ms + 600_000, Vec::new());
+        while !is_over(&hosts[0].status(), &said) {
+            assert!(self.ms < end, "{:#?}", hosts[0].status());
+            self.ms += 10;
+            let all = hosts.iter_mut().map(|host| host.replies(self.ms));
+            said = all.collect::<Vec<_>>().swap_remove(0);
+        }
+    }
+}
+
+/// Whether the service has echoed `text`, of which `read` has come so far.
+fn has_echoed(program: &mut TcpStream, text: &[u8], read: &mut Vec<u8>) -> bool {
+    let mut room = [0; 64];
+    read.extend(program.read(&mut room).map_or(&[][..], |len| &room[..len]));
+    read.as_slice() == text
+}
+
+#[test]
+fn a_connection_goes_on_by_the_next_relay_when_the_first_one_has_gone_without_a_word() {
+    let meeting = Meeting::new();
+    // Neither end tells the other where else it is.
+    let start = |seed, config: StackConfig| {
+        let carrying = Carrying { announce: Announce::Authenticated, ..config.carrying };
+        VirtualHost::new(StackConfig { carrying, seed: Some([seed; 32]), ..config })
+    };
+    let (mut config, destination) = meeting.home(&[8, 9]);
+    config.keys.as_mut().unwrap().authorized_peers = None;
+    let [mut first, mut second] = [8, 9].map(|host| start(host, meeting.relay_at(host)));
+    let mut home = start(5, config);
+    let via = Some(meeting.via(&[8, 9]));
+    let mut client = start(1, StackConfig { via, ..meeting.0.client() });
+    let mut time = Time::default();
+    let registrations = |status: &StackStatus| counter(status, "stack_own_registrations");
+    time.pass(&mut [&mut home, &mut first, &mut second], |home, _| registrations(home) == 1);
+    client.open(1, destination);
+    let is_accepted = |reply: &Reply| matches!(reply, Reply::Accepted { id: 1, .. });
+    let all = &mut [&mut client, &mut home, &mut first, &mut second];
+    time.pass(all, |_, said| said.iter().any(is_accepted));
+    let mut program = client.attach(1);
+    program.set_nonblocking(true).unwrap();
+    let (mut text, mut read) = (b"before".to_vec(), Vec::new());
+    program.write_all(b"before").unwrap();
+    let all = &mut [&mut client, &mut home, &mut first, &mut second];
+    time.pass(all, |_, _| has_echoed(&mut program, &text, &mut read));
+    // The first relay takes no turn any more.
+    program.write_all(b", after").unwrap();
+    text.extend(b", after");
+    let rest = &mut [&mut home, &mut client, &mut second];
+    time.pass(rest, |home, _| registrations(home) == 2);
+    let rest = &mut [&mut client, &mut home, &mut second];
+    time.pass(rest, |_, _| has_echoed(&mut program, &text, &mut read));
+    assert_eq!(counter(&client.status(), "stack_relays_lost"), 1);
+    // What the first one had still counts for nothing when it is there again.
+    let all = &mut [&mut home, &mut client, &mut first, &mut second];
+    time.pass(all, |home, _| home.associations.len() == 2);
+    assert_eq!(registrations(&home.status()), 2);
 }
 
 #[test]

@@ -36,7 +36,8 @@ impl Rendezvous {
             return;
         };
         base.core.after(LOOK, Timer::Register);
-        let home = self.home.and_then(|id| base.get(&id));
+        let home =
+            self.home.filter(|id| !super::has_failed(base, *id)).and_then(|id| base.get(&id));
         if home.is_some_and(|home| home.mux.is_registered()) {
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::super::DatagramId;
 use super::super::open::use_datagrams;
+use super::search::relays_towards;
 use super::{Carrier, IDLE, PORT, Rendezvous};
 use crate::attempt::Attempts;
 use crate::base::Base;
@@ -190,6 +191,21 @@ impl Rendezvous {
             info!(target: log::PATH, "{remote}: the relay leads there no more: {why:?}");
         }
         true
+    }
+
+    /// No path to the relay at the other end of an association may be left: the next packets for hosts behind it ask all
+    /// relays anew.
+    pub(crate) fn leave_failed_relay(&mut self, base: &mut Base, id: AssociationId) {
+        let by_it = self.legs.iter().filter(|(_, leg)| leg.carrier.0 == id);
+        let by_it = by_it.filter(|(_, leg)| relays_towards(base, leg.remote).is_some());
+        let by_it: Vec<DatagramId> = by_it.map(|(leg, _)| *leg).collect();
+        if by_it.is_empty() || !super::has_failed(base, id) {
+            return;
+        }
+        base.core.count("relays_lost");
+        for leg in by_it {
+            self.on_way_closed(base, leg, None);
+        }
     }
 
     pub(super) fn end_leg(&mut self, base: &mut Base, id: DatagramId) {

@@ -149,6 +149,12 @@ fn seen(base: &Base, id: AssociationId) -> SeenAt {
     paths.filter(crate::proven::is_living).map(|path| path.addr.remote).collect()
 }
 
+/// Whether no path of an association has been answered for so long that each has failed.
+fn has_failed(base: &Base, id: AssociationId) -> bool {
+    let paths = base.core.paths_of(id);
+    !paths.is_empty() && !paths.iter().any(crate::proven::is_living)
+}
+
 /// Whether the association stays though nobody uses it.
 fn keep(base: &mut Base, id: AssociationId, is_kept: bool) {
     let Some(association) = base.get_mut(&id) else { return };
