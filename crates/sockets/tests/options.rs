@@ -241,6 +241,8 @@ fn sizes_of_buffers_are_told_doubled() {
         (libc::SO_RCVBUF, 2048i32, 4096i32),
         (libc::SO_SNDBUF, 2304, 4608),
         (libc::SO_SNDBUF, 1, 4608),
+        // A program reads an int, which must not become negative.
+        (libc::SO_RCVBUF, i32::MAX, i32::MAX),
     ] {
         let option = (libc::SOL_SOCKET, name);
         let value = size.to_ne_bytes();

@@ -67,7 +67,12 @@ pub(super) fn set_reuse_port(
 pub(super) fn get(sockets: &mut Sockets, id: SocketId, name: i32) -> Result<Vec<u8>, Errno> {
     let socket = sockets.socket(id)?;
     // "The kernel doubles this value [...] and this doubled value is returned" (socket(7)).
-    let size = |bytes: u32| bytes.saturating_mul(2).to_ne_bytes().to_vec();
+    let size = |bytes: u32| {
+        i32::try_from(bytes)
+            .map_or(i32::MAX, |bytes| bytes.saturating_mul(2))
+            .to_ne_bytes()
+            .to_vec()
+    };
     Ok(match name {
         SO_ERROR => {
             let error = socket.error.take();
