@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 pub(crate) struct SendDefaults {
     pub(crate) info: sctp_sndinfo,
     pub(crate) reliability: sctp_prinfo,
+    /// The shared key that authenticates them.
+    pub(crate) active_key: u16,
 }
 
 /// An association of a socket.

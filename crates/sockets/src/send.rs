@@ -1,5 +1,6 @@
 //! A message goes to an association, which it may begin.
 
+use crate::association::SendDefaults;
 use crate::constants::*;
 use crate::control::SendInfo;
 use crate::errno::Errno;
@@ -48,14 +49,23 @@ impl Sockets {
     ) -> Result<SendInfo, Errno> {
         let mut said = SendInfo::default();
         say(&mut said)?;
-        let socket = self.sockets.get(&id).ok_or(Errno::BADF)?;
-        let named = said.info.snd_assoc_id;
-        let known = socket.chosen(named).or_else(|| self.with_peer(host, id, to?));
-        let defaults =
-            known.map_or(Ok(&socket.settings.defaults), |known| socket.defaults(known))?;
-        let mut info = SendInfo::of(defaults);
+        let mut info = SendInfo::of(self.defaults(host, id, said.info.snd_assoc_id, to)?);
         say(&mut info)?;
         Ok(info)
+    }
+
+    /// The defaults for a message to the association that is named, or that has this address of the peer, or for one that
+    /// begins an association.
+    fn defaults(
+        &self,
+        host: &Host<'_>,
+        id: SocketId,
+        named: sctp_assoc_t,
+        to: Option<SocketAddr>,
+    ) -> Result<&SendDefaults, Errno> {
+        let socket = self.sockets.get(&id).ok_or(Errno::BADF)?;
+        let known = socket.chosen(named).or_else(|| self.with_peer(host, id, to?));
+        known.map_or(Ok(&socket.settings.defaults), |known| socket.defaults(known))
     }
 
     /// Sends a message, or a part of one (`SCTP_EXPLICIT_EOR`). The number of bytes that were taken: all of them,
@@ -83,11 +93,14 @@ impl Sockets {
         if flags & !KNOWN_FLAGS != 0 || is_refused {
             return Err(Errno::INVALID);
         }
-        // The active key authenticates all messages.
-        if message.info.key.is_some_and(|key| key != socket.settings.active_key) {
-            return Err(Errno::NOT_SUPPORTED);
+        // The active key authenticates all messages of an association.
+        if let Some(key) = message.info.key {
+            let (named, to) = (message.info.info.snd_assoc_id, message.to.first().copied());
+            if key != self.defaults(host, id, named, to)?.active_key {
+                return Err(Errno::NOT_SUPPORTED);
+            }
         }
-        if flags & SCTP_SENDALL != 0 && !socket.is_one_to_one() {
+        if flags & SCTP_SENDALL != 0 && !self.is_one_to_one(id) {
             return self.send_to_all(host, id, &message);
         }
         let number = self.destination(host, id, &message)?;

@@ -78,7 +78,6 @@ pub(crate) struct Settings {
     pub(crate) reuse: bool,
     /// `SCTP_REUSE_PORT`.
     pub(crate) reuse_port: bool,
-    pub(crate) active_key: u16,
     /// After which time an idle association ends (`SCTP_AUTOCLOSE`).
     pub(crate) autoclose: Option<Duration>,
 }

@@ -450,7 +450,6 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         linger: None,
         reuse: false,
         reuse_port: false,
-        active_key: 0,
         autoclose: None,
     }
 }

@@ -7,9 +7,10 @@ use manypath_engine::{Duration, LocalAddress};
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
 use manypath_sockets::structures::{
-    sctp_assoc_stats, sctp_assoc_value, sctp_authinfo, sctp_hmacalgo, sctp_paddrinfo, sctp_sndinfo,
+    sctp_assoc_stats, sctp_assoc_value, sctp_authinfo, sctp_authkey, sctp_authkeyid, sctp_hmacalgo,
+    sctp_paddrinfo, sctp_sndinfo,
 };
-use manypath_sockets::{Control, Errno, Outbound, SocketId, Style, address::decode};
+use manypath_sockets::{Control, Errno, Outbound, SendInfo, SocketId, Style, address::decode};
 use std::net::{IpAddr, SocketAddr};
 
 fn algorithms(list: &[u16]) -> Vec<u8> {
@@ -265,6 +266,50 @@ fn a_message_may_name_the_active_key_and_no_other() {
         })
     };
     assert_eq!((send(0), send(1)), (Ok(1), Err(Errno::NOT_SUPPORTED)));
+}
+
+/// RFC 6458 section 8.1.18: the active key is that of one association.
+#[test]
+fn each_association_has_an_active_key_of_its_own() {
+    let mut pair = Pair::new();
+    let on = sctp_assoc_value { assoc_value: 1, ..Default::default() }.encode();
+    let supported = (libc::IPPROTO_SCTP, SCTP_AUTH_SUPPORTED);
+    let (client, server) = pair.sockets(Style::OneToMany);
+    let second = pair.with(1, |sockets, _| sockets.open(Style::OneToMany, false));
+    for (host, id) in [(0, client), (1, server), (1, second)] {
+        pair.with(host, |sockets, host| sockets.set_option(host, id, supported, &on)).unwrap();
+    }
+    let ports = [PORT, PORT + 1];
+    let at = |port| SocketAddr::new(address(1, 1).ip(), port);
+    pair.with(1, |sockets, host| {
+        sockets.bind(second, at(ports[1])).unwrap();
+        sockets.listen(host, second, 2).unwrap();
+    });
+    let numbers = ports.map(|port| {
+        let to = [at(port)];
+        let number = pair.with(0, |sockets, host| sockets.connect(host, client, &to)).unwrap();
+        pair.settle();
+        number
+    });
+    let head = sctp_authkey { sca_assoc_id: numbers[0], sca_keynumber: 1, sca_keylength: 3 };
+    let key = [head.encode(), b"key".to_vec()].concat();
+    set_raw(&mut pair, client, SCTP_AUTH_KEY, &key).unwrap();
+    let named =
+        |scact_assoc_id, scact_keynumber| sctp_authkeyid { scact_assoc_id, scact_keynumber };
+    set(&mut pair, client, SCTP_AUTH_ACTIVE_KEY, &named(numbers[0], 1)).unwrap();
+    let found = numbers.map(|number| {
+        let asked = named(number, 0);
+        option(&mut pair, client, SCTP_AUTH_ACTIVE_KEY, &asked).unwrap().scact_keynumber
+    });
+    assert_eq!(found, [1, 0]);
+    let mut send = |port, key| {
+        pair.with(0, |sockets, host| {
+            let info = SendInfo { key: Some(key), ..SendInfo::default() };
+            sockets.send(host, client, Outbound { to: vec![at(port)], info, data: "a".into() })
+        })
+    };
+    assert_eq!(ports.map(|port| send(port, 1)), [Ok(1), Err(Errno::NOT_SUPPORTED)]);
+    assert_eq!(ports.map(|port| send(port, 0)), [Err(Errno::NOT_SUPPORTED), Ok(1)]);
 }
 
 #[test]

@@ -29,10 +29,13 @@ pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'
 
 pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) -> Asked<Vec<u8>> {
     let Request { id, name, value: asked } = request;
-    let settings = &sockets.sockets.get(&id)?.settings;
+    let socket = sockets.sockets.get(&id)?;
+    let settings = &socket.settings;
     Some(match name {
-        SCTP_AUTH_ACTIVE_KEY => decode::<sctp_authkeyid>(asked)
-            .map(|asked| sctp_authkeyid { scact_keynumber: settings.active_key, ..asked }.encode()),
+        SCTP_AUTH_ACTIVE_KEY => decode::<sctp_authkeyid>(asked).and_then(|asked| {
+            let scact_keynumber = socket.defaults(asked.scact_assoc_id)?.active_key;
+            Ok(sctp_authkeyid { scact_keynumber, ..asked }.encode())
+        }),
         SCTP_HMAC_IDENT => {
             let numbers = numbers_of(settings.config.hmac_algorithms);
             let count = u32::try_from(numbers.len()).unwrap_or(0);
@@ -136,7 +139,8 @@ fn with_key(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) ->
     match name {
         SCTP_AUTH_ACTIVE_KEY => {
             keyed(endpoint.set_active_key(host.now, engine, key))?;
-            sockets.socket(id)?.settings.active_key = key;
+            let defaults = sockets.socket(id)?.defaults_mut(asked.scact_assoc_id)?;
+            defaults.into_iter().for_each(|defaults| defaults.active_key = key);
             Ok(())
         }
         SCTP_AUTH_DEACTIVATE_KEY => keyed(endpoint.deactivate_key(host.now, engine, key)),

@@ -252,7 +252,7 @@ fn old_terms(old: &sctp_sndrcvinfo) -> sctp_prinfo {
 }
 
 fn old_defaults(defaults: &SendDefaults) -> sctp_sndrcvinfo {
-    let SendDefaults { info, reliability: terms } = defaults;
+    let SendDefaults { info, reliability: terms, .. } = defaults;
     let lives = i32::from(terms.pr_policy) == SCTP_PR_SCTP_TTL;
     sctp_sndrcvinfo {
         sinfo_stream: info.snd_sid,
