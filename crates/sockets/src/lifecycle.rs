@@ -5,7 +5,7 @@ use crate::errno::Errno;
 use crate::send::end;
 use crate::socket::{Socket, Style};
 use crate::structures::sctp_assoc_t;
-use crate::table::{Host, SocketId, Sockets};
+use crate::table::{Host, SocketId, Sockets, drop_unread};
 use manypath_engine::{AssociationId, CloseReason, Config, ConnectError, PathAddr};
 use std::net::SocketAddr;
 
@@ -96,7 +96,7 @@ impl Sockets {
 
     fn check_unconnected(
         &mut self,
-        host: &Host<'_>,
+        host: &mut Host<'_>,
         id: SocketId,
         peer: SocketAddr,
     ) -> Result<(), Errno> {
@@ -115,6 +115,7 @@ impl Sockets {
                 let known = old.streams.is_some();
                 return Err(if known { Errno::IS_CONNECTED } else { Errno::ALREADY });
             }
+            drop_unread(host, old.engine);
             socket.associations.clear();
             socket.ready.clear();
             socket.error = None;
@@ -253,6 +254,8 @@ impl Sockets {
         for association in socket.associations.values_mut() {
             self.owners.remove(&association.engine);
             if association.closed.is_some() {
+                // The engine keeps what is unread until it is read, and charges all associations for it.
+                drop_unread(host, association.engine);
                 continue;
             }
             if association.has_message(host.endpoint) || socket.settings.linger == Some(0) {

@@ -252,6 +252,7 @@ impl Sockets {
         socket.ready.insert(number);
         if socket.backlog.is_some() && error.is_some() && socket.waiting.contains(&number) {
             socket.waiting.retain(|waiting| *waiting != number);
+            drop_unread(host, association.engine);
             socket.associations.remove(&number);
         } else if socket.only() == Some(number) {
             socket.error = error;
@@ -262,8 +263,13 @@ impl Sockets {
 /// Nobody wants it any more. What arrives must be read, or the peer would wait for its window.
 fn discard(host: &mut Host<'_>, id: AssociationId, event: &Event) {
     if matches!(event, Event::Readable | Event::Closed(_)) {
-        while host.endpoint.read(id).is_some() {}
+        drop_unread(host, id);
     }
+}
+
+/// Takes out of the engine what nobody will read.
+pub(crate) fn drop_unread(host: &mut Host<'_>, id: AssociationId) {
+    while host.endpoint.read(id).is_some() {}
 }
 
 /// The ABORT chunk (RFC 9260 section 3.3.7) of a peer whose user gave this reason. Linux leaves out its header.

@@ -400,6 +400,23 @@ fn a_message_fills_the_window_until_it_is_read() {
     assert!(window(&mut pair) > 2800);
 }
 
+/// The engine has memory for a number of messages, which those of sockets that are gone must not fill.
+#[test]
+fn a_closed_socket_leaves_nothing_unread_in_the_engine() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    let engine = pair.with(1, |_, host| host.endpoint.associations())[0];
+    pair.send(0, client, &[], "one").unwrap();
+    pair.send(0, client, &[], "two").unwrap();
+    pair.with(0, |sockets, host| sockets.close(host, client)).unwrap();
+    pair.pass(Duration::from_secs(1));
+    let unread = |pair: &mut Pair| pair.with(1, |_, host| host.endpoint.is_readable(engine));
+    assert!(unread(&mut pair), "it can be read after the end");
+    assert_eq!(pair.next(1, server), Ok("one".into()));
+    pair.with(1, |sockets, host| sockets.close(host, server)).unwrap();
+    assert!(!unread(&mut pair));
+}
+
 /// As with Linux: who is told of an association gets its first message next, and others have their turn then.
 #[test]
 fn a_message_comes_next_to_the_news_before_it() {
