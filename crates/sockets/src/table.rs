@@ -401,7 +401,7 @@ fn given_up(
         let message = Outgoing { payload: message.payload.slice(from..to), ..message.clone() };
         Notification::failed(&message, sent, new, place, id)
     };
-    (0..len).step_by(size).map(part).collect()
+    (0..len.max(1)).step_by(size).map(part).collect()
 }
 
 fn path_change(
