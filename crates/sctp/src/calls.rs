@@ -75,6 +75,11 @@ pub(crate) fn when_ready<T>(
     patiently(fd, wait, flags, || with(fd, &mut act))
 }
 
+/// Whether a call waits that cannot be done yet.
+fn waits(fd: RawFd, flags: c_int) -> bool {
+    flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd)
+}
+
 /// Tries again whenever the descriptor says that it may be worth it.
 fn patiently<T>(
     fd: RawFd,
@@ -87,7 +92,7 @@ fn patiently<T>(
             Err(Errno::AGAIN) => {}
             other => return other,
         }
-        if flags & libc::MSG_DONTWAIT != 0 || system::is_nonblocking(fd) {
+        if !waits(fd, flags) {
             return Err(Errno::AGAIN);
         }
         match wait {
@@ -175,8 +180,7 @@ pub(crate) fn send(
     // Of a part of a message less may be taken at first (SCTP_EXPLICIT_EOR).
     while let Ok(taken) = sent
         && taken < data.len()
-        && flags & libc::MSG_DONTWAIT == 0
-        && !system::is_nonblocking(fd)
+        && waits(fd, flags)
     {
         match some(data.slice(taken..)) {
             Ok(more) => sent = Ok(taken + more),
@@ -193,17 +197,14 @@ pub(crate) fn send(
 pub(crate) fn receive(fd: RawFd, room: usize, flags: c_int) -> Result<(Received, Vec<u8>), Errno> {
     let peek = flags & libc::MSG_PEEK != 0;
     match inherited::of(fd) {
-        None => {
-            let waits = flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
-            when_ready(fd, Wait::Input, flags, |sockets, host, id| {
-                match request::receive(sockets, host, id, (room, peek)) {
-                    Err(Errno::AGAIN) if waits && sockets.waits_in_vain(id) => {
-                        Err(Errno::NOT_CONNECTED)
-                    }
-                    other => other,
+        None => when_ready(fd, Wait::Input, flags, |sockets, host, id| {
+            match request::receive(sockets, host, id, (room, peek)) {
+                Err(Errno::AGAIN) if sockets.waits_in_vain(id) && waits(fd, flags) => {
+                    Err(Errno::NOT_CONNECTED)
                 }
-            })
-        }
+                other => other,
+            }
+        }),
         Some((parent, id)) => {
             let request = Request::Receive { room, peek };
             let answer = patiently(fd, Wait::Input, flags, || parent.ask(id, &request))?;
