@@ -286,7 +286,8 @@ impl Driver {
         true
     }
 
-    /// Reads what has arrived on all sockets, up to a bound for each, without an event of the poll. Whether something has.
+    /// Reads what has arrived on all sockets, up to a bound for each, without an event of the poll. Returns
+    /// whether there was something.
     pub fn handle_arrivals(&mut self, now: Instant) -> bool {
         self.exchange.sockets.iter_mut().for_each(|socket| socket.unread = true);
         self.exchange.read(now, &mut self.arrivals)

@@ -73,7 +73,7 @@ impl Exchange {
         }
     }
 
-    /// Reads what has arrived on the sockets that are unread, up to a bound. Whether something has.
+    /// Reads what has arrived on the sockets that are unread, up to a bound. Returns whether there was something.
     pub(crate) fn read(&mut self, now: Instant, arrivals: &mut Arrivals) -> bool {
         // Read once, so that what comes to several sockets stays in order.
         let wall = arrivals::wall();

@@ -12,11 +12,11 @@ const UDP_PORT: u16 = 9899;
 /// Most associations of a process.
 const MOST_ASSOCIATIONS: usize = 1 << 16;
 
-/// Whether the program was made for the sockets of Linux.
+/// Whether sockets have the behavior of Linux.
 static FOLLOWS_LINUX: AtomicBool = AtomicBool::new(false);
 
-/// Sockets do what Linux does also where RFC 6458 leaves that open or has it otherwise: to be called before the first is
-/// opened.
+/// Gives sockets the behavior of Linux where RFC 6458 leaves it open or specifies another. Call it before the first socket
+/// is opened.
 pub fn follow_linux() {
     FOLLOWS_LINUX.store(true, Ordering::Relaxed);
 }

@@ -23,7 +23,7 @@ pub(crate) enum How {
 }
 
 impl How {
-    /// Adds it to what holds if nothing is said.
+    /// Changes the defaults accordingly.
     fn say(&self, all: &mut SendInfo) -> Result<(), Errno> {
         match self {
             Self::Controls(controls) => controls.iter().try_for_each(|control| all.apply(control)),

@@ -360,7 +360,7 @@ pub unsafe extern "C" fn sctp_recvv(
             scatter(parts, &received.data)?;
             memory::tell_address(from, from_len, &peer)?;
             fill(info, info_room, &bytes)?;
-            // As with libsctp the room stays known where there is nothing to tell.
+            // Like libsctp, leave the length alone where there is nothing to return.
             if kind != SCTP_RECVV_NOINFO {
                 memory::set(info_len, bytes.len() as socklen_t);
             }
@@ -371,7 +371,7 @@ pub unsafe extern "C" fn sctp_recvv(
     }))
 }
 
-/// What `sctp_recvv` tells with a message, of which type it is: the most for which there is room.
+/// What `sctp_recvv` returns about a message, and its type: the most that there is room for.
 fn vector_info(about: &About, room: usize) -> (c_int, Vec<u8>) {
     let both = about.info.zip(about.next).map(|(recvv_rcvinfo, recvv_nxtinfo)| {
         (SCTP_RECVV_RN, sctp_recvv_rn { recvv_rcvinfo, recvv_nxtinfo }.encode())

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 const WAKER: Token = Token(usize::MAX);
-/// How often packets may go to and fro between sockets of this process within a call. A handshake takes four rounds.
+/// Most times that a call exchanges packets between sockets of this process. A handshake takes four.
 const MOST_ROUNDS: usize = 64;
 
 /// What the threads of a program share.
@@ -126,7 +126,7 @@ impl Shared {
         }
         let result = act(&mut state);
         self.settle(&mut state);
-        // As over the kernel's loopback: what a call brings about at other sockets of the process is done when it returns.
+        // As in the kernel, whose loopback delivers before a call returns: a handshake within the process is complete then.
         for _ in 0..MOST_ROUNDS {
             if !(self.settings.alone && state.take_arrivals()) {
                 break;
@@ -254,7 +254,7 @@ impl State {
         self.uplinks.follow(now, &mut self.driver, &mut self.sockets);
     }
 
-    /// Works in what has arrived and not been read by the thread yet. Whether something has.
+    /// Processes what has arrived and the thread has not read yet. Returns whether there was something.
     fn take_arrivals(&mut self) -> bool {
         let now = self.clock.now();
         let came = self.driver.handle_arrivals(now);

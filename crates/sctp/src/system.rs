@@ -21,7 +21,7 @@ pub(crate) fn set_errno(error: Errno) {
     unsafe { *libc::__errno_location() = error.0 };
 }
 
-/// The errno of a program, which calls that succeed leave alone. What we ask the kernel in between may fail.
+/// Keeps errno as it is: system calls that fail within a call of the program must not change it if that succeeds.
 pub(crate) struct KeptErrno(c_int);
 
 impl KeptErrno {

@@ -6,7 +6,7 @@ use manypath_engine::{AssociationId, CloseReason, Endpoint, Instant, Message, Pa
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-/// What holds for messages of which nothing else is said.
+/// How messages are sent unless the call says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SendDefaults {
     pub(crate) info: sctp_sndinfo,

@@ -30,7 +30,7 @@ pub struct SendInfo {
     pub init: Option<sctp_initmsg>,
     /// More addresses of the peer.
     pub addresses: Vec<IpAddr>,
-    /// The shared key that is to authenticate it, if that was said.
+    /// The shared key that is to authenticate it, if one was named.
     pub key: Option<u16>,
 }
 

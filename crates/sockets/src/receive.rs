@@ -120,7 +120,8 @@ impl Sockets {
         }
     }
 
-    /// Whether nobody should wait for something to be received, as Linux sees it.
+    /// Whether a receive call that waits fails with `ENOTCONN` on Linux: a one-to-many socket has no association and does
+    /// not listen.
     pub fn waits_in_vain(&self, id: SocketId) -> bool {
         self.sockets.get(&id).is_some_and(|socket| {
             let is_alone = socket.associations.is_empty() && socket.backlog.is_none();

@@ -36,7 +36,8 @@ pub struct Outbound {
 }
 
 impl Sockets {
-    /// What holds for a message to an address of the peer, if one is given, of which nothing is said but what `say` adds.
+    /// How a message is sent: the defaults of its association, and what `say` changes. `to` is the address of the peer, if
+    /// one is given.
     ///
     /// # Errors
     /// Those of `say`.

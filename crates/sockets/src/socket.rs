@@ -49,7 +49,7 @@ pub(crate) struct Settings {
     pub(crate) family: Family,
     /// Whether IPv4 addresses are given as IPv6 ones.
     pub(crate) mapped: bool,
-    /// Whether calls do what Linux does, where RFC 6458 leaves that open or has it otherwise.
+    /// See [`crate::Sockets::following_linux`].
     pub(crate) follows_linux: bool,
     /// Options for the associations to come.
     pub(crate) config: Config,

@@ -94,11 +94,12 @@ impl Sockets {
         self
     }
 
-    /// The same for programs that were made for the sockets of Linux:
-    /// * An association that is over without a SHUTDOWN of the peer, and a one-to-many socket that has none and does not
-    ///   listen, are ENOTCONN to those who receive.
-    /// * `SCTP_EOF` and `SCTP_ABORT` are for one-to-many sockets.
-    /// * A message that was given up comes back in the fragments in which it would have been sent.
+    /// The same with the behavior of Linux where RFC 6458 leaves it open or specifies another:
+    /// * Receiving fails with `ENOTCONN` on a one-to-one socket whose association has ended without a SHUTDOWN of the
+    ///   peer; [`waits_in_vain`](Self::waits_in_vain) tells of another case.
+    /// * `SCTP_EOF` and `SCTP_ABORT` are refused on one-to-one sockets.
+    /// * An abandoned message comes back in the fragments in which it would have been sent.
+    /// * `sac_info` has the ABORT chunk of a peer without its header.
     pub fn following_linux(mut self) -> Self {
         self.template.follows_linux = true;
         self
@@ -375,8 +376,7 @@ fn notifications(
     vec![one]
 }
 
-/// A message was given up. To Linux it is what it would have been sent as: the kernel's enum of flags of a DATA chunk tells
-/// which part of it that is.
+/// A message was abandoned. Linux returns each fragment with the flags of its DATA chunk, which tell the first and the last.
 fn given_up(
     host: &Host<'_>,
     association: &Association,
