@@ -15,8 +15,8 @@ const MOST_ASSOCIATIONS: usize = 1 << 16;
 /// Whether sockets have the behavior of Linux.
 static FOLLOWS_LINUX: AtomicBool = AtomicBool::new(false);
 
-/// Gives sockets the behavior of Linux where RFC 6458 leaves it open or specifies another. Call it before the first socket
-/// is opened.
+/// Gives sockets the behavior of Linux where RFC 6458 leaves it open or specifies another. Call it before the first
+/// socket is opened.
 pub fn follow_linux() {
     FOLLOWS_LINUX.store(true, Ordering::Relaxed);
 }

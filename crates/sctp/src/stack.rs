@@ -126,7 +126,8 @@ impl Shared {
         }
         let result = act(&mut state);
         self.settle(&mut state);
-        // As in the kernel, whose loopback delivers before a call returns: a handshake within the process is complete then.
+        // As in the kernel, whose loopback delivers before a call returns: a handshake within the process is complete
+        // then.
         for _ in 0..MOST_ROUNDS {
             if !(self.settings.alone && state.take_arrivals()) {
                 break;

@@ -98,7 +98,7 @@ impl Sockets {
                 Input::Message => message(host, association, settings, room, peek),
             };
             if !peek {
-                // The others come next, but for the rest of what was begun and for the message behind a notification.
+                // The others come next, unless a message has been read in part or one is behind a notification.
                 let is_done = input == Input::Message && received.flags & libc::MSG_EOR != 0;
                 socket.turn = if is_done { number.saturating_add(1) } else { number };
             }

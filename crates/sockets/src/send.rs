@@ -36,11 +36,11 @@ pub struct Outbound {
 }
 
 impl Sockets {
-    /// How a message is sent: the defaults of its association, and what `say` changes. `to` is the address of the peer, if
-    /// one is given.
+    /// How a message is sent: the defaults of its association, and what `say` changes. `to` is the address of the
+    /// peer, if one is given.
     ///
     /// # Errors
-    /// Those of `say`.
+    /// `EBADF`, and those of `say`.
     pub fn send_info(
         &self,
         host: &Host<'_>,
@@ -55,8 +55,8 @@ impl Sockets {
         Ok(info)
     }
 
-    /// The defaults for a message to the association that is named, or that has this address of the peer, or for one that
-    /// begins an association.
+    /// The defaults for a message to the association that is named, or that has this address of the peer, or for one
+    /// that begins an association.
     fn defaults(
         &self,
         host: &Host<'_>,

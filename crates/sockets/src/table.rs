@@ -376,7 +376,8 @@ fn notifications(
     vec![one]
 }
 
-/// A message was abandoned. Linux returns each fragment with the flags of its DATA chunk, which tell the first and the last.
+/// A message was abandoned. Linux returns each fragment with the flags of its DATA chunk, which mark the first and the
+/// last.
 fn given_up(
     host: &Host<'_>,
     association: &Association,

@@ -1,4 +1,4 @@
-//! What programs for Linux get, where RFC 6458 leaves it open or has it otherwise.
+//! The behavior of Linux where RFC 6458 leaves it open or specifies another.
 
 use crate::common;
 

@@ -380,7 +380,7 @@ fn who_is_told_of_keys_is_told_that_there_are_none() {
     assert_eq!((&*all[0], &*all[2]), ("change to 0", "one"), "{all:?}");
 }
 
-/// RFC 6458 section 8.1.6: SO_RCVBUF controls the window. What nobody has read yet fills it, also if `poll` has asked for it.
+/// RFC 6458 section 8.1.6: SO_RCVBUF controls the window. An unread message fills it, even if `poll` has asked for one.
 #[test]
 fn a_message_fills_the_window_until_it_is_read() {
     let mut pair = Pair::new();
@@ -395,8 +395,7 @@ fn a_message_fills_the_window_until_it_is_read() {
     };
     assert_eq!(window(&mut pair), 0);
     pair.next(1, server).unwrap();
-    pair.send(0, client, &[], "more").unwrap();
-    pair.pass(Duration::from_secs(1));
+    // Nothing is sent that the peer would acknowledge: it is the read that announces the window.
     assert!(window(&mut pair) > 2800);
 }
 
