@@ -119,7 +119,11 @@ pub(crate) fn client_of(base: &Base, id: AssociationId) -> Client {
 }
 
 pub(crate) fn is_living(path: &PathStatus) -> bool {
-    matches!(path.state, PathState::Active | PathState::PotentiallyFailed)
+    is_alive(path.state)
+}
+
+pub(crate) const fn is_alive(state: PathState) -> bool {
+    matches!(state, PathState::Active | PathState::PotentiallyFailed)
 }
 
 /// The address that stands for the key of the peer, if the association began by that.

@@ -193,16 +193,18 @@ impl Rendezvous {
         true
     }
 
-    /// No path to the relay at the other end of an association may be left: the next packets for hosts behind it ask all
-    /// relays anew.
+    /// All paths to the relay at the other end of an association may have failed: then the next packets for hosts behind it
+    /// ask all relays anew, and a host that is registered there asks the next relay.
     pub(crate) fn leave_failed_relay(&mut self, base: &mut Base, id: AssociationId) {
         let by_it = self.legs.iter().filter(|(_, leg)| leg.carrier.0 == id);
         let by_it = by_it.filter(|(_, leg)| relays_towards(base, leg.remote).is_some());
         let by_it: Vec<DatagramId> = by_it.map(|(leg, _)| *leg).collect();
-        if by_it.is_empty() || !super::has_failed(base, id) {
+        let is_home = self.home == Some(id) && self.registered == Some(id);
+        if (by_it.is_empty() && !is_home) || !super::has_failed(base, id) {
             return;
         }
         base.core.count("relays_lost");
+        info!(target: log::PATH, "all paths to the relay {} have failed", base.core.peer_name(id));
         for leg in by_it {
             self.on_way_closed(base, leg, None);
         }

@@ -27,7 +27,7 @@ use crate::log;
 use crate::proven::key_of_peer;
 use crate::scopes;
 use manypath_control::status::{FallbackReason, SearchStatus};
-use manypath_engine::{AssociationId, Duration, Instant, LocalAddress};
+use manypath_engine::{AssociationId, Duration, IdleReason, Instant, LocalAddress, PathState};
 use manypath_flow::{DatagramFlow, SeenAt};
 use manypath_keys::PublicKey;
 use manypath_rules::{Encrypt, Form, Options, StepAside};
@@ -149,10 +149,15 @@ fn seen(base: &Base, id: AssociationId) -> SeenAt {
     paths.filter(crate::proven::is_living).map(|path| path.addr.remote).collect()
 }
 
-/// Whether no path of an association has been answered for so long that each has failed.
+/// Whether each path of an association has failed for which this host has a link.
 fn has_failed(base: &Base, id: AssociationId) -> bool {
-    let paths = base.core.paths_of(id);
-    !paths.is_empty() && !paths.iter().any(crate::proven::is_living)
+    have_failed(base.core.paths_of(id).iter().map(|path| (path.state, path.idle)))
+}
+
+/// That this host has no link says nothing about its peer: associations go on as soon as there is one.
+fn have_failed(paths: impl Iterator<Item = (PathState, Option<IdleReason>)>) -> bool {
+    let mut linked = paths.filter(|(_, idle)| *idle != Some(IdleReason::NoLink)).peekable();
+    linked.peek().is_some() && !linked.any(|(state, _)| crate::proven::is_alive(state))
 }
 
 /// Whether the association stays though nobody uses it.
@@ -165,4 +170,22 @@ fn keep(base: &mut Base, id: AssociationId, is_kept: bool) {
 
 fn has_rested(now: Instant, last: Instant) -> bool {
     now.since(last) >= IDLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::have_failed;
+    use manypath_engine::IdleReason::{Failed, NoLink};
+    use manypath_engine::PathState::{Active, Inactive, PotentiallyFailed, Unconfirmed};
+
+    #[test]
+    fn a_relay_is_not_left_because_this_host_has_no_link() {
+        let (failed, without_link) = ((Inactive, Some(Failed)), (Inactive, Some(NoLink)));
+        let all_failed = |paths: &[_]| have_failed(paths.iter().copied());
+        assert!(all_failed(&[failed]) && all_failed(&[failed, without_link]));
+        assert!(all_failed(&[failed, (Unconfirmed, None)]));
+        assert!(!all_failed(&[]) && !all_failed(&[without_link, without_link]));
+        assert!(!all_failed(&[failed, (Active, None)]));
+        assert!(!all_failed(&[failed, (PotentiallyFailed, None)]));
+    }
 }
