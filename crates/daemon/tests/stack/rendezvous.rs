@@ -228,6 +228,40 @@ fn a_connection_goes_on_by_the_next_relay_when_the_first_one_has_gone_without_a_
 }
 
 #[test]
+fn a_host_is_found_at_once_when_its_only_relay_answers_again() {
+    let meeting = Meeting::new();
+    let (mut config, destination) = meeting.home(&[8]);
+    config.keys.as_mut().unwrap().authorized_peers = None;
+    let seeded = |seed, config| VirtualHost::new(StackConfig { seed: Some([seed; 32]), ..config });
+    let (mut home, mut relay) = (seeded(5, config), seeded(8, meeting.relay_at(8)));
+    let via = Some(meeting.via(&[8]));
+    let mut client = seeded(1, StackConfig { via, ..meeting.0.client() });
+    let mut time = Time::default();
+    time.pass(&mut [&mut home, &mut relay], |home, _| registered(home));
+    let first = home.status().associations[0].id;
+    time.pass(&mut [&mut home], |home, _| counter(home, "stack_relays_lost") == 1);
+    let until = time.ms + 120_000;
+    let mut turns = (time.ms..until).step_by(10);
+    time.pass(&mut [&mut home], |_, _| turns.next().is_none());
+    let is_back = |home: &StackStatus| {
+        let mut all = home.associations.iter().filter(|one| one.id == first);
+        all.any(|one| one.paths.iter().any(|path| path.state == "active"))
+    };
+    time.pass(&mut [&mut home, &mut relay], |home, _| is_back(home));
+    // It is looked every three seconds whether this host is registered.
+    let mut turns = 0..300;
+    time.pass(&mut [&mut home, &mut relay], |_, _| turns.next().is_none());
+    client.open(1, destination);
+    let is_decided = |reply: &Reply| matches!(reply, Reply::Accepted { .. } | Reply::Failed { .. });
+    let mut said = None;
+    time.pass(&mut [&mut client, &mut home, &mut relay], |_, replies| {
+        said = said.take().or_else(|| replies.iter().find(|it| is_decided(it)).cloned());
+        said.is_some()
+    });
+    assert!(matches!(said, Some(Reply::Accepted { .. })), "{said:?}: {:#?}", home.status());
+}
+
+#[test]
 fn an_association_by_which_nobody_is_registered_any_more_ends() {
     let meeting = Meeting::new();
     let mut config = meeting.relay_at(9);

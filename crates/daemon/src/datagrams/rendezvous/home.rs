@@ -36,9 +36,10 @@ impl Rendezvous {
             return;
         };
         base.core.after(LOOK, Timer::Register);
-        let home =
-            self.home.filter(|id| !super::has_failed(base, *id)).and_then(|id| base.get(&id));
-        if home.is_some_and(|home| home.mux.is_registered()) {
+        // A relay that was left because all its paths had failed may answer again before the next one has registered.
+        let mut known = [self.home, self.registered].into_iter().flatten();
+        if let Some(home) = known.find(|id| is_registered(base, *id)) {
+            self.home = Some(home);
             return;
         }
         if self.asked.is_some() && !std::mem::replace(&mut self.warned, true) {
@@ -59,6 +60,7 @@ impl Rendezvous {
         });
         let before = std::mem::replace(&mut self.home, begun.map(|(id, _)| id));
         // Should it register this host yet, nobody would be called by it.
+        let before = before.filter(|id| self.registered != Some(*id));
         before.into_iter().for_each(|id| super::keep(base, id, false));
         self.asked = begun.map(|(_, relay)| relay);
     }
@@ -73,7 +75,9 @@ impl Rendezvous {
         if association.mux.is_registered() {
             super::keep(base, id, true);
             if self.registered != Some(id) {
-                (self.registered, self.warned) = (Some(id), false);
+                let before = self.registered.replace(id);
+                before.into_iter().for_each(|id| super::keep(base, id, false));
+                self.warned = false;
                 base.core.count("own_registrations");
                 info!(target: log::STACK, "registered at the relay {}", base.core.peer_name(id));
             }
@@ -120,4 +124,10 @@ impl Rendezvous {
         self.on_called(base, leg, remote);
         base.core.count("calls_answered");
     }
+}
+
+/// Whether the relay at the other end of the association calls this host, as far as is known.
+fn is_registered(base: &Base, id: AssociationId) -> bool {
+    let is_named = base.get(&id).is_some_and(|association| association.mux.is_registered());
+    is_named && base.is_established(id) && !super::has_failed(base, id)
 }
