@@ -110,6 +110,33 @@ fn an_upload_that_the_program_does_not_wait_for_is_counted_to_its_end() {
     path_bytes(&report["traffic"]);
 }
 
+/// Processor time in seconds as bash's `times` has it: 0m0.123s.
+fn seconds(text: &str) -> f64 {
+    let (minutes, seconds) = text.trim_end_matches('s').split_once('m').unwrap();
+    minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+}
+
+/// It does for a second.
+#[test]
+fn a_connection_that_stays_open_is_waited_for_asleep() {
+    let mut site = Site::new();
+    let silent = "import socket, time\nl = socket.create_server((\"\", 9000))\nc = l.accept()[0]\ntime.sleep(60)\n";
+    site.service("python3", &["-c", silent], "tcp", 9000);
+    site.serve("9000");
+    let source = format!(
+        "import socket; socket.create_connection((\"{}\", 9000)).sendall(bytes(100000))",
+        site.server()
+    );
+    let mut command = site.command(Host::Left, "bash");
+    let script = format!("{MANYPATH} run --json -- python3 -c '{source}'; times");
+    command.args(["-c", &script]);
+    let done = finish(command);
+    assert_eq!(json(&done)["traffic"]["open"], 1, "{done:?}");
+    let children = done.stdout.lines().last().unwrap_or_default();
+    let used: f64 = children.split(' ').map(seconds).sum();
+    assert!(used < 0.6, "{used} s of processor time: {done:?}");
+}
+
 /// A program in the background outlives the command.
 #[test]
 fn a_connection_that_is_still_open_is_told() {

@@ -279,7 +279,9 @@ fn turn_while(supervisor: &mut Supervisor, waits: fn(&Supervisor) -> bool) {
 
 /// One turn of the loop, which sleeps for at most `limit`; the signals' descriptor only wakes it. Whether it did.
 fn turn(supervisor: &mut Supervisor, signals: RawFd, limit: Option<Duration>) -> bool {
-    let listener = supervisor.listener.as_raw_fd();
+    // The listener of a filter that nobody is under any more is ready for ever.
+    let is_over = limit.is_some() && is_deserted(&supervisor.listener);
+    let listener = if is_over { -1 } else { supervisor.listener.as_raw_fd() };
     let mut entries = vec![interest(signals), interest(listener), supervisor.stack.interest()];
     entries.push(interest(supervisor.access_news()));
     let completing: Vec<(u64, pollfd)> = supervisor.table.completing().collect();
