@@ -204,6 +204,7 @@ fn let_give_way(
     let Ok(Some(keys)) = use_cookie(endpoint, now, addr, header, &cookie) else { return };
     // The INIT ACK was that of the port where the INIT came, not that of who connects.
     let parameters = endpoint.parameters_at(cookie.path.local.ip(), cookie.local_port);
+    endpoint.registry.followers.remove(&id);
     if let Some(association) = endpoint.registry.get_mut(id) {
         association.parameters = parameters;
     }
