@@ -15,7 +15,7 @@ const STORMS: &[(&str, &str)] = &[
 const ROUNDS: u32 = 8;
 /// Honest and lying receivers in turn: what comes within so few round trips differs by more than a lie gains where the
 /// machine has other work.
-const TURNS: u32 = 6;
+const TURNS: u32 = 30;
 /// What lies may gain.
 const GAIN: f64 = 1.2;
 
