@@ -63,6 +63,8 @@ pub struct Sockets {
     pub(crate) listeners: BTreeMap<u16, Vec<SocketId>>,
 }
 
+/// Notifications of an association that wait to be read, but for those that return data (RFC 6458 section 6.1.10).
+const MAX_UNREAD_NOTIFICATIONS: usize = 1000;
 /// First of the numbers of associations: those before it have meanings of their own.
 const FIRST_ASSOCIATION: sctp_assoc_t = SCTP_ALL_ASSOC + 1;
 
@@ -223,6 +225,9 @@ impl Sockets {
             .into_iter()
             .chain(unauthenticated)
             .filter(|one| socket.settings.events.has(one.kind));
+        // A peer can cause most of them at will, and must not fill the memory of a program that reads slowly.
+        let has_room = association.notifications.len() < MAX_UNREAD_NOTIFICATIONS;
+        let wanted = wanted.filter(|one| has_room || gives_back(one));
         association.notifications.extend(wanted);
         socket.ready.insert(number);
         if begins {
@@ -303,6 +308,11 @@ fn end(reason: &CloseReason, association: &Association, abort: &[u8]) -> Notific
         (Some(_), _) => SCTP_COMM_LOST,
     };
     Notification::change(state, error.to_be(), streams, abort, association.id)
+}
+
+/// Whether the notification has data that the program has sent.
+fn gives_back(one: &Notification) -> bool {
+    [SCTP_SEND_FAILED, SCTP_SEND_FAILED_EVENT].contains(&one.kind)
 }
 
 /// What an event is told as, and what it changes.

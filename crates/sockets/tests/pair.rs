@@ -432,3 +432,18 @@ fn a_message_comes_next_to_the_news_before_it() {
     let all: Vec<_> = std::iter::from_fn(|| pair.next(1, server).ok()).collect();
     assert_eq!(all, ["change to 0", "one", "change to 0", "one", "two", "two"]);
 }
+
+/// RFC 6458 section 6.1.10: notifications may be dropped where there is no room for them.
+#[test]
+fn notifications_that_nobody_reads_do_not_fill_the_memory() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    pair.subscribe(0, client, &[SCTP_SENDER_DRY_EVENT]);
+    for _ in 0..1100 {
+        pair.send(0, client, &[], "x").unwrap();
+        pair.pass(Duration::from_millis(300));
+        assert_eq!(pair.next(1, server), Ok("x".into()));
+    }
+    let told = std::iter::from_fn(|| pair.next(0, client).ok()).count();
+    assert_eq!(told, 1000);
+}
