@@ -1,4 +1,4 @@
-//! What modules may do, and what becomes of those that do more.
+//! The view that modules get, their limits, and the errors of modules that break the rules.
 #![allow(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use manypath_engine::{Demand, Duration, Instant, PathId, PathScheduler, PathView, SchedulerView};

@@ -57,7 +57,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// What goes by `path_scheduling`: beside a scheduler of one's own there is nothing more than the order.
+    /// The built-in path scheduler in effect. A custom one replaces its order and its other rules.
     pub(crate) fn scheduling(&self) -> PathScheduling {
         match self.path_scheduler {
             Some(_) => PathScheduling::SmallestSrtt,

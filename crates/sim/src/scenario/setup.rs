@@ -88,7 +88,7 @@ impl Scenario {
         })
     }
 
-    /// The configuration of the endpoints of one run, and what becomes of its path scheduler.
+    /// The configuration of both endpoints for one run, and the module of its path scheduler, which counts this run alone.
     pub fn endpoint_config(&self) -> (Config, Option<Module>) {
         let (mut config, module) =
             (self.config.clone(), self.path_scheduler.as_ref().map(Module::apart));
