@@ -139,13 +139,12 @@ impl Paths {
         self.ecn != EcnUse::Off
     }
 
-    /// A number that no path has. One that another path had once is given again only when all have been.
+    /// A number that no path has: the first one after that of the path before.
     fn free_id(&mut self) -> Option<PathId> {
-        if self.next_id < u8::MAX {
-            self.next_id += 1;
-            return Some(PathId(self.next_id - 1));
-        }
-        (0..u8::MAX).map(PathId).find(|id| self.get(*id).is_none())
+        let mut ids = (0..PathSet::IDS).map(|step| PathId((self.next_id + step) % PathSet::IDS));
+        let id = ids.find(|id| self.get(*id).is_none())?;
+        self.next_id = (id.0 + 1) % PathSet::IDS;
+        Some(id)
     }
 
     /// The path named `id`.
