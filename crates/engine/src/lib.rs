@@ -47,10 +47,11 @@ pub use association::cookie::seen_source;
 pub use association::reconfiguration::ReconfigurationError;
 pub use authentication::KeyError;
 pub use config::{
-    Announce, BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, Demand, EcnUse,
-    Experiment, FastRecoveryScope, HmacAlgorithms, InitialWindow, KeyManagement, KeyRoles,
+    AckView, Announce, BufferSplit, BurstLimit, Config, CongestionControl, CongestionController,
+    CongestionControllers, CongestionEvent, CongestionView, CongestionWindow, CwndUpdate, Demand,
+    EcnUse, Experiment, FastRecoveryScope, HmacAlgorithms, InitialWindow, KeyManagement, KeyRoles,
     LocalAddress, LossRecovery, NrSack, Pacing, PathMtu, PathScheduler, PathSchedulers,
-    PathScheduling, PathSuspicion, PathView, ProbeOrder, Redundancy, Reliability,
+    PathScheduling, PathSums, PathSuspicion, PathView, ProbeOrder, Redundancy, Reliability,
     RetransmissionPolicy, SackPath, SchedulerView, SharedBottleneck, SplitFastRetransmit,
     SplitMeasure, SplitShares, SplitSides, StreamClass, StreamMapping, StreamOptions,
     StreamScheduling, WindowProbing,

@@ -34,7 +34,7 @@ pub struct AssociationStatus {
     pub partial_reliability: bool,
     /// Whether chunks are authenticated where one side wants it (RFC 4895).
     pub authentication: bool,
-    /// How the congestion windows of its paths move; none without a path.
+    /// How the congestion windows of its paths move; none without a path, or by a control that is not the engine's own.
     pub congestion: Option<CongestionControl>,
     /// Whether the peer says what it never throws away (NR-SACK).
     pub nr_sack: bool,

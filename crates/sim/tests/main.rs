@@ -4,6 +4,7 @@
 mod bbr;
 mod campaigns;
 mod capture;
+mod controls;
 mod coverage;
 mod delivery;
 mod determinism;

@@ -1,7 +1,7 @@
 //! Path schedulers from files, beside the engine's.
 
 use manypath_sim::scenario::Plan;
-use manypath_sim::simulation::{self, Outcome, PATH_SCHEDULER_INSTRUCTIONS};
+use manypath_sim::simulation::{self, Outcome};
 
 /// Where the modules lie, from here.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wasm/schedulers/scenario.toml");
@@ -38,7 +38,7 @@ fn blest_from_a_file_sends_the_packets_that_the_engines_own_sends() {
         let from_file = run(&scenario(seed, "path_scheduler = \"blest.wasm\""));
         assert_eq!(from_file.failure, None);
         assert_eq!(own.trace_hash, from_file.trace_hash, "seed {seed}");
-        assert!(from_file.figure(PATH_SCHEDULER_INSTRUCTIONS).unwrap() > 10.0);
+        assert!(from_file.figure("path_scheduler_instructions").unwrap() > 10.0);
         let fastest = scenario(seed, "").replace("\"blest\"", "\"smallest-srtt\"");
         differs += u32::from(run(&fastest).trace_hash != own.trace_hash);
     }

@@ -1,4 +1,4 @@
-// What a path scheduler for manypath sees, in C. `docs/simulation.md` describes it; build with scripts/schedulers.
+// What a path scheduler for manypath sees, in C. `docs/simulation.md` describes it; build with scripts/wasm.
 #ifndef MANYPATH_SCHEDULER_H
 #define MANYPATH_SCHEDULER_H
 

@@ -1,31 +1,43 @@
-//! Path schedulers from files: modules in WebAssembly that the simulator and live runs load as they are.
+//! Path schedulers and congestion controls from files: modules in WebAssembly that the simulator and live runs load as
+//! they are.
 //!
-//! A module imports nothing, exports its `memory`, a function `view` that returns the address of [`VIEW_LEN`] bytes to which
-//! what it decides by is written, and at least one of:
+//! A module imports nothing, and exports its `memory` and a function `view` that returns the address of the bytes to which
+//! what it decides by is written before each call ([`VIEW_LEN`] or [`CONTROL_VIEW_LEN`]). A path scheduler exports at least
+//! one of:
 //!
 //! * `observe(paths: i32)`: the state of the paths, each time before they are asked for packets.
 //! * `rank(paths: i32, index: i32) -> i32`: where a path stands in the order in which they are asked, lowest first.
 //! * `allows(paths: i32, index: i32) -> i32`: whether a path should carry something, for each packet.
 //!
-//! They are [`manypath_engine::PathScheduler`]'s; `docs/simulation.md` has the layout of the view. Each call may run
-//! [`MAX_INSTRUCTIONS`], each scheduler may have [`MAX_MEMORY`]. One that does more, or traps, is not asked again: its
-//! association goes on with the order of the smallest srtt, and [`Module::failure`] says why.
+//! A congestion control exports `on_ack()`, `on_loss()` and `on_timeout()`; it may have `on_mark()`, without which a mark is
+//! a loss, and `on_idle(timeouts: i32)`. It writes its window into the view.
+//!
+//! They are [`manypath_engine::PathScheduler`]'s and [`manypath_engine::CongestionEvent`]'s; `docs/simulation.md` describes
+//! the views. Each call may run [`MAX_INSTRUCTIONS`], each scheduler of an association and each control of a path may have
+//! [`MAX_MEMORY`]. One that does more, or traps, is not asked again, and [`Module::failure`] says why: an association goes
+//! on with the order of the smallest srtt, a path with the congestion control of the configuration.
 //!
 //! ```
-//! let module = manypath_wasm::Module::load(concat!(env!("CARGO_MANIFEST_DIR"), "/schedulers/blest.wasm").as_ref()).unwrap();
+//! use manypath_wasm::{Kind, Module};
+//!
+//! let file = concat!(env!("CARGO_MANIFEST_DIR"), "/schedulers/blest.wasm");
+//! let module = Module::load(Kind::PathScheduler, file.as_ref()).unwrap();
 //! let scheduler = module.schedulers().begin();
 //! assert_eq!((module.usage().calls, module.failure()), (0, None));
 //! ```
 
 #![forbid(unsafe_code)]
 
-mod guest;
+mod control;
+mod instance;
 mod layout;
+mod scheduler;
 
-pub use layout::VIEW_LEN;
+pub use layout::{CONTROL_VIEW_LEN, VIEW_LEN};
 
-use guest::Guest;
-use manypath_engine::{PathScheduler, PathSchedulers};
+use control::Control;
+use manypath_engine::{CongestionController, CongestionControllers, PathScheduler, PathSchedulers};
+use scheduler::{Scheduler, SmallestSrtt};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
@@ -37,21 +49,40 @@ use wasmi::{Config, Engine};
 
 /// What one call may run, in the interpreter's units: about one for each instruction.
 pub const MAX_INSTRUCTIONS: u64 = 100_000;
-/// What the memory and the tables of one scheduler may grow to, in bytes.
+/// What the memory and the tables of one scheduler or control may grow to, in bytes.
 pub const MAX_MEMORY: usize = 1 << 20;
 /// The largest file that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
+/// What a module is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It chooses paths for an association.
+    PathScheduler,
+    /// It moves the congestion window of a path.
+    CongestionControl,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PathScheduler => "path scheduler",
+            Self::CongestionControl => "congestion control",
+        })
+    }
+}
+
 /// Why a module cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModuleError {
+    kind: Kind,
     file: String,
     reason: String,
 }
 
 impl fmt::Display for ModuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "path scheduler {}: {}", self.file, self.reason)
+        write!(f, "{} {}: {}", self.kind, self.file, self.reason)
     }
 }
 
@@ -69,12 +100,13 @@ pub struct Usage {
 /// A file that was read and checked.
 #[derive(Clone, Debug)]
 pub struct Module {
+    kind: Kind,
     code: wasmi::Module,
     name: Arc<str>,
     ledger: Arc<Ledger>,
 }
 
-/// What happens to the schedulers of a module.
+/// What happens to what a module has made.
 #[derive(Debug, Default)]
 struct Ledger {
     calls: AtomicU64,
@@ -83,23 +115,23 @@ struct Ledger {
 }
 
 impl Module {
-    /// Reads a module and makes a first scheduler from it, so that a wrong one is found before a run begins.
+    /// Reads a module and starts it once, so that a wrong one is found before a run begins.
     ///
     /// # Errors
     /// A file that cannot be read, or is no module as described above.
-    pub fn load(file: &Path) -> Result<Self, ModuleError> {
+    pub fn load(kind: Kind, file: &Path) -> Result<Self, ModuleError> {
         let shown = file.display().to_string();
-        let error = |reason: String| ModuleError { file: shown.clone(), reason };
+        let error = |reason: String| ModuleError { kind, file: shown.clone(), reason };
         let bytes = read(file).map_err(error)?;
-        Self::parse(&shown, &bytes)
+        Self::parse(kind, &shown, &bytes)
     }
 
     /// As [`Self::load`], from the bytes of a file with this name.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, ModuleError> {
-        let error = |reason: String| ModuleError { file: file.to_owned(), reason };
+    pub fn parse(kind: Kind, file: &str, bytes: &[u8]) -> Result<Self, ModuleError> {
+        let error = |reason: String| ModuleError { kind, file: file.to_owned(), reason };
         let mut config = Config::default();
         config.consume_fuel(true);
         let code = wasmi::Module::new(&Engine::new(&config), bytes)
@@ -107,9 +139,27 @@ impl Module {
         let digest = Sha256::digest(bytes);
         let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
         let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let module = Self { code, name: format!("{stem}-{digest}").into(), ledger: Arc::default() };
-        Guest::new(&module.code, Arc::clone(&module.ledger)).map_err(error)?;
+        let (name, ledger) = (format!("{stem}-{digest}").into(), Arc::default());
+        let module = Self { kind, code, name, ledger };
+        match kind {
+            Kind::PathScheduler => module.scheduler().map(drop),
+            Kind::CongestionControl => module.control().map(drop),
+        }
+        .map_err(error)?;
         Ok(module)
+    }
+
+    fn scheduler(&self) -> Result<Scheduler, String> {
+        Scheduler::new(&self.code, Arc::clone(&self.ledger))
+    }
+
+    fn control(&self) -> Result<Control, String> {
+        Control::new(&self.code, Arc::clone(&self.ledger))
+    }
+
+    /// What it was loaded as.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The name of its file and a digest of what is in it.
@@ -128,7 +178,12 @@ impl Module {
         Arc::new(self.clone())
     }
 
-    /// What all its schedulers have cost so far.
+    /// What makes a congestion control for each path.
+    pub fn congestion_controllers(&self) -> Arc<dyn CongestionControllers> {
+        Arc::new(self.clone())
+    }
+
+    /// What all that it has made has cost so far.
     pub fn usage(&self) -> Usage {
         Usage {
             calls: self.ledger.calls.load(Ordering::Relaxed),
@@ -136,9 +191,9 @@ impl Module {
         }
     }
 
-    /// Which scheduler has failed first, when, and why: it is not asked any more.
+    /// Which scheduler or control has failed first, when, and why: it is not asked any more.
     pub fn failure(&self) -> Option<String> {
-        self.ledger.fault.get().map(|fault| format!("path scheduler {}: {fault}", self.name))
+        self.ledger.fault.get().map(|fault| format!("{} {}: {fault}", self.kind, self.name))
     }
 }
 
@@ -148,13 +203,24 @@ impl PathSchedulers for Module {
     }
 
     fn begin(&self) -> Box<dyn PathScheduler> {
-        match Guest::new(&self.code, Arc::clone(&self.ledger)) {
-            Ok(guest) => Box::new(guest),
+        match self.scheduler() {
+            Ok(scheduler) => Box::new(scheduler),
             Err(reason) => {
                 self.ledger.fail(reason);
-                Box::new(guest::SmallestSrtt)
+                Box::new(SmallestSrtt)
             }
         }
+    }
+}
+
+impl CongestionControllers for Module {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn begin(&self) -> Option<Box<dyn CongestionController>> {
+        let control = self.control().map_err(|reason| self.ledger.fail(reason)).ok()?;
+        Some(Box::new(control))
     }
 }
 

@@ -1,15 +1,18 @@
-//! The view that modules get, their limits, and the errors of modules that break the rules.
+//! The views that modules get, their limits, and the errors of modules that break the rules.
 #![allow(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+mod controls;
+
 use manypath_engine::{Demand, Duration, Instant, PathId, PathScheduler, PathView, SchedulerView};
-use manypath_wasm::Module;
+use manypath_wasm::{Kind, Module};
 
 const DEMAND: Demand = Demand { left: 5000, sendable: 4000, window: 60_000 };
 
 /// A module with `text` in it, and what else each needs.
 fn parse(text: &str) -> Result<Module, String> {
     let text = format!("(module (func (export \"view\") (result i32) i32.const 1024) {text})");
-    Module::parse("test.wasm", text.as_bytes()).map_err(|error| error.to_string())
+    Module::parse(Kind::PathScheduler, "test.wasm", text.as_bytes())
+        .map_err(|error| error.to_string())
 }
 
 /// A module with a memory and `text`, and its scheduler.
@@ -126,8 +129,10 @@ fn what_is_no_scheduler_is_refused_with_the_reason() {
     let large = refused(&format!("(memory (export \"memory\") 17) {allows}"));
     assert!(large.contains("does not start"), "{large}");
     let import = "(module (import \"env\" \"time\" (func)))";
-    let import = Module::parse("a.wasm", import.as_bytes()).unwrap_err().to_string();
+    let import =
+        Module::parse(Kind::PathScheduler, "a.wasm", import.as_bytes()).unwrap_err().to_string();
     assert!(import.contains("imports env.time"), "{import}");
-    let noise = Module::parse("a.wasm", b"\0asm nothing").unwrap_err().to_string();
+    let noise =
+        Module::parse(Kind::PathScheduler, "a.wasm", b"\0asm nothing").unwrap_err().to_string();
     assert!(noise.starts_with("path scheduler a.wasm: not a WebAssembly module"), "{noise}");
 }

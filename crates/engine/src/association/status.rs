@@ -17,7 +17,7 @@ impl Association {
             peer_rwnd: saturated(self.sender.peer_rwnd()),
             partial_reliability: self.sender.may_abandon(),
             authentication: self.security.is_authenticating(),
-            congestion: self.paths.iter().next().map(|path| path.congestion().name()),
+            congestion: self.paths.iter().next().and_then(|path| path.congestion().name()),
             nr_sack: receiver.is_some_and(|receiver| receiver.nr_sack() != NrSack::Off),
             receive_queued: receiver.map_or(0, crate::recv::Receiver::queued),
             cum_tsn: receiver.map(crate::recv::Receiver::cum_tsn),

@@ -1,9 +1,9 @@
 //! Parameters of papers.
 
-use super::PathSchedulers;
 use super::{
-    BufferSplit, CwndUpdate, FastRecoveryScope, InitialWindow, PathScheduling,
-    RetransmissionPolicy, SackPath, SplitFastRetransmit, WindowProbing,
+    BufferSplit, CongestionControllers, CwndUpdate, FastRecoveryScope, InitialWindow,
+    PathSchedulers, PathScheduling, RetransmissionPolicy, SackPath, SplitFastRetransmit,
+    WindowProbing,
 };
 use alloc::sync::Arc;
 
@@ -28,6 +28,9 @@ pub struct Experiment {
     pub path_scheduling: PathScheduling,
     /// A path scheduler that the engine does not have, in place of `path_scheduling`. None by default.
     pub path_scheduler: Option<Arc<dyn PathSchedulers>>,
+    /// A congestion control that the engine does not have. Should one of its fail, its path goes on with
+    /// [`Config::congestion`](super::Config::congestion). None by default.
+    pub congestion_controller: Option<Arc<dyn CongestionControllers>>,
     /// What makes a chunk count as missing. `txseq`: what was sent later on the same path.
     pub split_fast_retransmit: SplitFastRetransmit,
     /// Missing reports that make a chunk lost. RFC 9260 section 7.2.4: 3; RFC 2960 and the LSFR
@@ -76,6 +79,7 @@ impl Default for Experiment {
             fill_packets: true,
             path_scheduling: PathScheduling::EarliestCompletion,
             path_scheduler: None,
+            congestion_controller: None,
             split_fast_retransmit: SplitFastRetransmit::TxSeq,
             missing_reports: 3,
             cwnd_update: CwndUpdate::V2,

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod buffer_split;
+mod congestion_controller;
 mod experiment;
 mod key_management;
 mod path;
@@ -12,6 +13,10 @@ mod transfer;
 
 pub use authentication::HmacAlgorithms;
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+pub use congestion_controller::{
+    AckView, CongestionController, CongestionControllers, CongestionEvent, CongestionView,
+    CongestionWindow, PathSums,
+};
 pub use experiment::Experiment;
 pub use key_management::{Announce, KeyManagement, KeyRoles};
 pub use path::{

@@ -75,6 +75,7 @@ impl Path {
         let is_ipv6 = addr.remote.is_ipv6();
         let mut congestion = Congestion::new(config.congestion, limit, is_ipv6, config.hystart);
         congestion.set_start(config, mtu);
+        congestion.set_custom(config);
         Self {
             id,
             addr,

@@ -1,5 +1,5 @@
 use crate::link::{Trace, TraceError};
-use manypath_wasm::{Module, ModuleError};
+use manypath_wasm::{Kind, Module, ModuleError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ pub(super) struct Files {
     /// Relative names start here.
     folder: PathBuf,
     traces: BTreeMap<String, Trace>,
-    schedulers: BTreeMap<String, Module>,
+    modules: BTreeMap<String, Module>,
 }
 
 impl Files {
     /// Names are relative to the folder of the scenario file.
     pub(super) fn beside(scenario: &str) -> Self {
         let folder = Path::new(scenario).parent().unwrap_or(Path::new("")).to_owned();
-        Self { folder, traces: BTreeMap::new(), schedulers: BTreeMap::new() }
+        Self { folder, traces: BTreeMap::new(), modules: BTreeMap::new() }
     }
 
     /// The trace of a file, under the name that the scenario has for it.
@@ -29,13 +29,13 @@ impl Files {
         Ok(trace)
     }
 
-    /// The path scheduler of a file.
-    pub(super) fn scheduler(&mut self, file: &str) -> Result<Module, ModuleError> {
-        if let Some(module) = self.schedulers.get(file) {
+    /// The module of a file that is used as one of this kind.
+    pub(super) fn module(&mut self, kind: Kind, file: &str) -> Result<Module, ModuleError> {
+        if let Some(module) = self.modules.get(file).filter(|module| module.kind() == kind) {
             return Ok(module.clone());
         }
-        let module = Module::load(&self.folder.join(file))?;
-        self.schedulers.insert(file.to_owned(), module.clone());
+        let module = Module::load(kind, &self.folder.join(file))?;
+        self.modules.insert(file.to_owned(), module.clone());
         Ok(module)
     }
 }

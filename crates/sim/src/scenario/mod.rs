@@ -18,6 +18,7 @@ mod document;
 mod engine_options;
 mod error;
 mod files;
+mod modules;
 mod network;
 mod plan;
 mod policy;
@@ -29,6 +30,7 @@ mod variants;
 
 pub use applications::{AppKind, AppSpec};
 pub use error::ScenarioError;
+pub use modules::Modules;
 pub use network::{Access, Background, LinkChange, PathSpec};
 pub use plan::{Plan, Run};
 pub use setup::Scenario;

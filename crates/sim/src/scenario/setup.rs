@@ -3,11 +3,11 @@ use super::document::{Node, Value};
 use super::engine_options;
 use super::error::ScenarioError;
 use super::files::Files;
+use super::modules::Modules;
 use super::network::{Background, PathSpec};
 use super::section::Section;
 use super::setting::Setting;
 use manypath_engine::{Config, Duration, PathPolicy, StreamMapping};
-use manypath_wasm::Module;
 
 /// One simulation, all its parameters decided.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub struct Scenario {
     pub measure: Duration,
     /// Parameters of both endpoints.
     pub config: Config,
-    /// A path scheduler from a file, in place of the engine's.
-    pub path_scheduler: Option<Module>,
+    /// Path scheduler and congestion control from files, in place of the engine's.
+    pub modules: Modules,
     /// Whether SCTP travels in UDP (RFC 6951) rather than directly over IP.
     pub udp: bool,
     /// The paths.
@@ -62,7 +62,7 @@ impl Scenario {
         }
         let udp = root.value("udp", true)?;
         let mut config = engine_options::read(root.take("engine"))?;
-        let path_scheduler = read_path_scheduler(&mut root, files)?;
+        let modules = Modules::read(&mut root, files)?;
         let paths = read_paths(&mut root, files)?;
         let apps = read_apps(&mut root, &paths)?;
         config.streams = apps.last().map_or(1, |app| app.first_stream + app.streams);
@@ -74,26 +74,14 @@ impl Scenario {
             .collect::<Result<Vec<_>, _>>()?
             .concat();
         root.finish()?;
-        Ok(Self {
-            name,
-            start,
-            warmup,
-            measure,
-            config,
-            path_scheduler,
-            udp,
-            paths,
-            apps,
-            background,
-        })
+        Ok(Self { name, start, warmup, measure, config, modules, udp, paths, apps, background })
     }
 
-    /// The configuration of both endpoints for one run, and the module of its path scheduler, which counts this run alone.
-    pub fn endpoint_config(&self) -> (Config, Option<Module>) {
-        let (mut config, module) =
-            (self.config.clone(), self.path_scheduler.as_ref().map(Module::apart));
-        config.experiment.path_scheduler = module.as_ref().map(Module::schedulers);
-        (config, module)
+    /// The configuration of both endpoints for one run, and its modules, which count this run alone.
+    pub fn endpoint_config(&self) -> (Config, Modules) {
+        let mut config = self.config.clone();
+        let modules = self.modules.begin(&mut config);
+        (config, modules)
     }
 
     /// The same with one of its paths alone: what this path gives to applications that have no other.
@@ -120,8 +108,7 @@ impl Scenario {
             ("udp".to_owned(), self.udp.show()),
         ];
         engine_options::parameters(&self.config, &mut out);
-        let scheduler = self.path_scheduler.as_ref().map(|module| module.name().to_owned());
-        out.extend(scheduler.map(|name| ("path_scheduler".to_owned(), name)));
+        self.modules.parameters(&mut out);
         self.paths.iter().for_each(|path| path.parameters(&mut out));
         self.apps.iter().for_each(|app| app.parameters(&self.paths, &mut out));
         for (number, b) in self.background.iter().enumerate() {
@@ -147,15 +134,6 @@ fn read_start(root: &mut Section<'_>) -> Result<(Duration, Duration), ScenarioEr
         return Err(section.error("max", "is less than min"));
     }
     section.finish().map(|()| (min, max))
-}
-
-fn read_path_scheduler(
-    root: &mut Section<'_>,
-    files: &mut Files,
-) -> Result<Option<Module>, ScenarioError> {
-    let Some(file) = root.optional::<String>("path_scheduler")? else { return Ok(None) };
-    let module = files.scheduler(&file);
-    module.map(Some).map_err(|error| root.error("path_scheduler", error.to_string()))
 }
 
 fn read_paths(root: &mut Section<'_>, files: &mut Files) -> Result<Vec<PathSpec>, ScenarioError> {

@@ -1,10 +1,9 @@
 //! The world of a scenario: two hosts, their paths, the access networks in front of them.
 
 use crate::link::LinkConfig;
-use crate::scenario::{Access, PathSpec, Scenario};
+use crate::scenario::{Access, Modules, PathSpec, Scenario};
 use crate::world::{HostId, Joint, PathNumber, World};
 use manypath_engine::{AssociationId, Config, Instant, PathPolicy, PathRule};
-use manypath_wasm::Module;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// SCTP ports of the two hosts.
@@ -20,20 +19,20 @@ pub(super) struct Network {
     pub(super) sender: HostId,
     pub(super) receiver: HostId,
     pub(super) paths: Vec<PathNumber>,
-    /// The path scheduler of both hosts, if it is not the engine's.
-    pub(super) path_scheduler: Option<Module>,
+    /// What decides at both hosts in place of the engine's own.
+    pub(super) modules: Modules,
 }
 
 impl Network {
     /// Builds the network. The association will begin at `start`: changes count from then.
     pub(super) fn new(scenario: &Scenario, seed: u64, start: Instant) -> Self {
         let mut world = World::new(seed);
-        let (base, path_scheduler) = scenario.endpoint_config();
+        let (base, modules) = scenario.endpoint_config();
         let config = |port, accept| Config { port, accept, ..base.clone() };
         let begins = scenario.begun_by();
         let sender = world.add_host(config(SENDER_PORT, begins == 1));
         let receiver = world.add_host(config(RECEIVER_PORT, begins == 0));
-        let mut network = Self { world, sender, receiver, paths: Vec::new(), path_scheduler };
+        let mut network = Self { world, sender, receiver, paths: Vec::new(), modules };
         for (number, path) in scenario.paths.iter().enumerate() {
             network.add_path(path, number, scenario.udp);
             network.schedule(path, number, start);

@@ -7,16 +7,12 @@ use super::ledger::{Ledger, StreamLedger};
 use super::session::Session;
 use crate::scenario::AppSpec;
 use manypath_engine::Instant;
-use manypath_wasm::Module;
 
 /// Streams that get columns of their own.
 const MOST_STREAMS: usize = 64;
 
 /// Part of what the paths could carry at which a change of the network counts as overcome.
 const RECOVERED: f64 = 0.95;
-
-/// The figure that tells what a path scheduler from a file costs for each packet of both ends.
-pub const PATH_SCHEDULER_INSTRUCTIONS: &str = "path_scheduler_instructions";
 
 /// What has come out of a run.
 #[derive(Clone, Debug)]
@@ -55,12 +51,9 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     let received = session.network.world.look(session.network.receiver).counters();
     figures.add("duplicates_received", Some(received.duplicate_data as f64));
     let packets = figures.paths(session, now);
-    let scheduler = session.network.path_scheduler.as_ref();
-    if let Some(usage) = scheduler.map(Module::usage) {
-        let each = usage.instructions as f64 / packets.max(1) as f64;
-        figures.add(PATH_SCHEDULER_INSTRUCTIONS, Some(each));
-    }
-    let fault = scheduler.and_then(Module::failure);
+    let modules = &session.network.modules;
+    figures.out.extend(modules.figures(packets));
+    let fault = modules.failure();
     Outcome {
         figures: figures.out,
         trace_hash: session.network.world.trace_hash(),

@@ -1,8 +1,10 @@
 use super::backlog::{Advice, Backlog};
+use super::bbr::Bbr;
+use super::custom::Custom;
 use super::deference::Deference;
 use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, Algorithm, Departure, Window};
-use crate::config::{Config, CongestionControl};
+use crate::config::{Config, CongestionControl, CongestionEvent};
 use crate::path::Path;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -13,6 +15,8 @@ pub(crate) struct Congestion {
     pub(super) window: Window,
     name: CongestionControl,
     algorithm: Algorithm,
+    /// Decides in place of the algorithm, until it fails.
+    custom: Option<Box<Custom>>,
     interval: LossInterval,
     /// The bound on the queue, if there is one.
     pub(super) backlog: Option<Box<Backlog>>,
@@ -55,8 +59,40 @@ impl Congestion {
     ) -> Self {
         let window = Window::new(chunk_limit, is_ipv6, hystart);
         let (algorithm, interval) = (name.algorithm(), LossInterval::default());
-        let (backlog, deference, own) = (None, None, Member::default());
-        Self { window, name, algorithm, interval, backlog, deference, own }
+        let (custom, backlog, deference, own) = (None, None, None, Member::default());
+        Self { window, name, algorithm, custom, interval, backlog, deference, own }
+    }
+
+    /// A control that is not the engine's own decides, if `config` has one.
+    pub(crate) fn set_custom(&mut self, config: &Config) {
+        let controllers = config.experiment.congestion_controller.as_ref();
+        let control = controllers.and_then(|controllers| controllers.begin());
+        self.custom = control.map(|control| Box::new(Custom::new(control)));
+    }
+
+    /// Asks that control what is to follow from `event`. Returns whether it has said so: if it has failed, the algorithm
+    /// goes on from here.
+    fn ask(&mut self, event: CongestionEvent, group: &Group) -> bool {
+        let Some(custom) = &mut self.custom else { return false };
+        let standing = Standing { own: self.own, group };
+        if custom.ask(event, &mut self.window, &standing) {
+            return true;
+        }
+        self.custom = None;
+        if let (Algorithm::Window(controller), false) =
+            (&mut self.algorithm, self.window.cwnd < self.window.ssthresh)
+        {
+            controller.on_reset(&self.window);
+        }
+        false
+    }
+
+    /// The model of the path and the window, if a model is what decides.
+    fn model(&mut self) -> Option<(&mut Bbr, &mut Window)> {
+        match &mut self.algorithm {
+            Algorithm::Model(bbr) if self.custom.is_none() => Some((bbr, &mut self.window)),
+            Algorithm::Model(_) | Algorithm::Window(_) => None,
+        }
     }
 
     /// The path starts as `config` says, on packets of `mtu` bytes.
@@ -87,7 +123,7 @@ impl Congestion {
         new.set_start(config, mtu);
         new.window.reset(cwnd, if was_doubling { self.ssthresh() } else { cwnd - 1 });
         (new.interval, new.own) = (core::mem::take(&mut self.interval), self.own);
-        new.deference = self.deference.take();
+        (new.deference, new.custom) = (self.deference.take(), self.custom.take());
         if let (Algorithm::Window(controller), false) = (&mut new.algorithm, was_doubling) {
             controller.on_reset(&new.window);
         }
@@ -96,19 +132,19 @@ impl Congestion {
 
     /// The path sends its first data, as one of `paths` that do.
     pub(crate) fn begin(&mut self, paths: usize) {
-        if self.name.divides_initial_window() {
+        if self.custom.is_none() && self.name.divides_initial_window() {
             self.window.cwnd = (self.window.cwnd / paths.max(1)).max(self.window.chunk_limit);
         }
     }
 
-    /// Its algorithm.
-    pub(crate) fn name(&self) -> CongestionControl {
-        self.name
+    /// Its algorithm; none if it is not one of the engine's.
+    pub(crate) fn name(&self) -> Option<CongestionControl> {
+        self.custom.is_none().then_some(self.name)
     }
 
     /// Whether the groups that the other calls take must be made.
     pub(crate) fn is_coupled(&self) -> bool {
-        self.name.is_coupled()
+        self.custom.is_some() || self.name.is_coupled()
     }
 
     /// Joins a group that is looked at now.
@@ -145,7 +181,7 @@ impl Congestion {
     /// Another path has begun to give way to this one: it does not take the part of that one before others
     /// had time to take theirs.
     pub(crate) fn hold(&mut self, until: Instant) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
+        if let Some((bbr, _)) = self.model() {
             bbr.hold(until);
         }
     }
@@ -155,7 +191,7 @@ impl Congestion {
         let Window { cwnd, chunk_limit, .. } = self.window;
         deference.on_acked(acked, (cwnd, chunk_limit));
         let is_bounded = deference.most() < cwnd;
-        if let (true, Algorithm::Model(bbr)) = (is_bounded, &mut self.algorithm) {
+        if let (true, Some((bbr, _))) = (is_bounded, self.model()) {
             bbr.on_bounded(acked.in_flight);
         }
         Acked { window_used: acked.window_used && !is_bounded, ..*acked }
@@ -174,8 +210,8 @@ impl Congestion {
     /// Whether what the path carries is likely to double with each round trip.
     pub(crate) fn is_doubling(&self) -> bool {
         match &self.algorithm {
-            Algorithm::Window(_) => self.window.cwnd < self.window.ssthresh,
-            Algorithm::Model(bbr) => bbr.is_starting(),
+            Algorithm::Model(bbr) if self.custom.is_none() => bbr.is_starting(),
+            Algorithm::Model(_) | Algorithm::Window(_) => self.window.cwnd < self.window.ssthresh,
         }
     }
 
@@ -193,6 +229,12 @@ impl Congestion {
     pub(crate) fn on_acked(&mut self, acked: &Acked, group: &Group) {
         self.interval.on_acked(acked.bytes);
         let acked = &self.defer(acked);
+        if let Some(custom) = &mut self.custom {
+            let event = custom.on_acked(acked);
+            if event.is_none_or(|event| self.ask(event, group)) {
+                return;
+            }
+        }
         match &mut self.algorithm {
             Algorithm::Window(_) => self.widen(acked, group),
             Algorithm::Model(bbr) => bbr.on_acked(acked, &mut self.window),
@@ -240,6 +282,9 @@ impl Congestion {
     /// Losses were found by missing reports: one event per window (RFC 9260 section 7.2.3).
     pub(crate) fn on_loss(&mut self, group: &Group) {
         self.interval.on_loss();
+        if self.ask(CongestionEvent::Lost, group) {
+            return;
+        }
         match &mut self.algorithm {
             Algorithm::Window(_) => {
                 let ssthresh = self.threshold_after(group);
@@ -252,6 +297,9 @@ impl Congestion {
     /// The peer has got a packet with CE while `used` bytes of the window were in use: one event per window
     /// (RFC 3168 section 6.1.2).
     pub(crate) fn on_marked(&mut self, now: Instant, used: usize, group: &Group) {
+        if self.ask(CongestionEvent::Marked, group) {
+            return self.interval.on_loss();
+        }
         match &mut self.algorithm {
             Algorithm::Window(_) => self.on_loss(group),
             Algorithm::Model(bbr) => bbr.on_marked(now, used as u64, &self.window),
@@ -261,6 +309,9 @@ impl Congestion {
     /// T3-rtx expired while `used` bytes of the window were in use.
     pub(crate) fn on_timeout(&mut self, used: usize, group: &Group) {
         self.interval.on_loss();
+        if self.ask(CongestionEvent::TimedOut, group) {
+            return;
+        }
         let ssthresh = self.threshold_after(group);
         match &mut self.algorithm {
             Algorithm::Window(controller) => {
@@ -284,6 +335,9 @@ impl Congestion {
 
     /// Nothing was sent for `rtos` retransmission timeouts. A model of the path outlasts that.
     pub(crate) fn on_idle(&mut self, rtos: u32) {
+        if self.ask(CongestionEvent::Idle(rtos), &Group::default()) {
+            return;
+        }
         let Algorithm::Window(controller) = &mut self.algorithm else { return };
         if self.window.decay(rtos) {
             controller.on_idle();
@@ -292,66 +346,70 @@ impl Congestion {
 
     /// Nothing is in flight: gives memory back.
     pub(crate) fn release_memory(&mut self) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
+        if let Some((bbr, _)) = self.model() {
             bbr.release_memory();
         }
     }
 
     /// A chunk leaves.
     pub(crate) fn on_sent(&mut self, sent: &Departure) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
+        if let Some(custom) = &mut self.custom {
+            custom.on_sent(sent);
+        } else if let Algorithm::Model(bbr) = &mut self.algorithm {
             bbr.on_sent(sent, &mut self.window);
         }
     }
 
     /// The path could send, but there is nothing to send on it.
     pub(crate) fn on_starved(&mut self, now: Instant) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
+        if let Some((bbr, _)) = self.model() {
             bbr.on_starved(now);
         }
     }
 
     /// Whether [`Self::on_starved`] would tell something new.
     pub(crate) fn may_starve(&self) -> bool {
-        matches!(&self.algorithm, Algorithm::Model(bbr) if !bbr.is_starved())
+        self.custom.is_none()
+            && matches!(&self.algorithm, Algorithm::Model(bbr) if !bbr.is_starved())
     }
 
     /// A chunk of `bytes` was acknowledged: transmission `number` of the path, or it is not known
     /// which one. [`Self::on_acked`] follows when the SACK was taken in.
     pub(crate) fn on_chunk_acked(&mut self, now: Instant, number: Option<u64>, bytes: usize) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
+        if let Some((bbr, _)) = self.model() {
             bbr.on_chunk_acked(now, number, bytes);
         }
     }
 
     /// Transmission `number` of the path, a chunk of `bytes`, was found lost by what arrived after it.
     pub(crate) fn on_chunk_lost(&mut self, now: Instant, number: u64, bytes: usize) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
-            bbr.on_chunk_lost(now, number, bytes, &self.window);
+        if let Some((bbr, window)) = self.model() {
+            bbr.on_chunk_lost(now, number, bytes, window);
         }
     }
 
     /// A chunk that was found lost was not.
     pub(crate) fn on_spurious(&mut self) {
-        if let Algorithm::Model(bbr) = &mut self.algorithm {
-            bbr.on_spurious(&mut self.window);
+        if let Some((bbr, window)) = self.model() {
+            bbr.on_spurious(window);
         }
     }
 
     /// Bytes per second at which data is to leave whatever [`Config::pacing`] says, if the algorithm has
     /// such a rate.
     pub(crate) fn pacing_rate(&self) -> Option<u64> {
-        match &self.algorithm {
-            Algorithm::Window(_) => None,
-            Algorithm::Model(bbr) => bbr.pacing_rate(),
+        match (&self.custom, &self.algorithm) {
+            (Some(custom), _) => custom.pacing_rate(),
+            (None, Algorithm::Model(bbr)) => bbr.pacing_rate(),
+            (None, Algorithm::Window(_)) => None,
         }
     }
 
     /// Bytes per second that the path delivers, if the algorithm measures that.
     pub(crate) fn bandwidth(&self) -> Option<u64> {
         match &self.algorithm {
-            Algorithm::Window(_) => None,
-            Algorithm::Model(bbr) => bbr.bandwidth(),
+            Algorithm::Model(bbr) if self.custom.is_none() => bbr.bandwidth(),
+            Algorithm::Model(_) | Algorithm::Window(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! In the notation of the papers `w` is a congestion window, `T` a smoothed round-trip time.
 
+use crate::config::PathSums;
 use crate::time::Duration;
 
 /// Rates are bytes per microsecond in units of 2^-24.
@@ -150,6 +151,22 @@ impl Standing<'_> {
         Share::new(self.own.rate(), self.total_rate())
     }
 
+    /// The group as a control that is not the engine's own sees it.
+    pub(super) fn sums(&self) -> PathSums {
+        // Bytes per second to the power of `times`.
+        let per_second = |rate: u128, times: u32| {
+            let (bits, micros) = (FRACTION_BITS * times, 1_000_000_u128.pow(times));
+            u64::try_from((rate.saturating_mul(micros) >> (bits - 1)).div_ceil(2))
+                .unwrap_or(u64::MAX)
+        };
+        PathSums {
+            cwnd: self.total_cwnd(),
+            ssthresh: self.group.ssthresh.max(self.own.ssthresh),
+            rate: per_second(self.total_rate(), 1),
+            max_rate_per_rtt: per_second(self.largest_rate_per_round_trip(), 2),
+        }
+    }
+
     /// What OLIA moves between paths: `Some((1, d))` for a path that is to get one d-th of a chunk,
     /// `Some((-1, d))` for one that gives.
     pub(super) fn shift(&self) -> Option<(i64, usize)> {
@@ -205,6 +222,9 @@ mod tests {
         let of = |own| Standing { own, group: &group };
         assert_eq!(of(members[0]).total_cwnd(), 5000);
         assert_eq!(of(members[0]).ssthresh_share().of(500), 300);
+        let sums = of(members[0]).sums();
+        assert_eq!((sums.cwnd, sums.ssthresh), (5000, 5000));
+        assert_eq!((sums.rate, sums.max_rate_per_rtt / 100), (450_000, 299_999));
         // Rates as 6 : 2 : 1.
         assert_eq!(of(members[1]).rate_share().of(901).abs_diff(200), 1);
         assert_eq!(of(members[2]).rate_share().of(899), 100);

@@ -12,6 +12,7 @@
 //! * `bbr` - BBRv3, a model of the path instead of a window that losses cut.
 //! * `rpv1`, `rpv2` - resource pooling: coupled slow start, avoidance and cut.
 //! * `lia`, `olia` - linked increases: coupled avoidance.
+//! * `custom` - a control that is not the engine's own.
 //! * `group` - what the coupled ones know of the other paths.
 //! * `hystart` - the end of the first slow start (RFC 9406), for all of them.
 //! * `backlog` - the bound on what waits in the queue of the path, for all of them.
@@ -23,6 +24,7 @@ mod bbr;
 #[allow(clippy::module_inception, reason = "the type that the module is about")]
 mod congestion;
 mod cubic;
+mod custom;
 mod deference;
 mod group;
 mod hystart;

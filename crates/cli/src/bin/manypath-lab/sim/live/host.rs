@@ -8,7 +8,6 @@ use manypath_engine::{Config, Endpoint, Instant};
 use manypath_lab::Host;
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
 use manypath_sim::scenario::Scenario;
-use manypath_sim::simulation::PATH_SCHEDULER_INSTRUCTIONS;
 use mio::{Events, Poll, Token};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -40,19 +39,17 @@ pub(crate) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
 }
 
 fn manypath(scenario: &Scenario, side: Host, seed: u64) -> Result<Report, Failure> {
-    let (config, path_scheduler) = scenario.endpoint_config();
+    let (config, modules) = scenario.endpoint_config();
     let stack = LiveStack::bind(config, scenario.paths.len(), side, seed)?;
     let times = get_ready(scenario)?;
     let mut report = match side {
         Host::Left => sender::send(stack, scenario, times),
         Host::Right => receiver::receive(stack, scenario, times),
     }?;
-    if let Some(module) = path_scheduler {
-        report.failure = report.failure.or(module.failure());
-        if side == Host::Left {
-            let each = module.usage().instructions as f64 / report.packets.max(1) as f64;
-            report.figures.push((PATH_SCHEDULER_INSTRUCTIONS.to_owned(), Some(each)));
-        }
+    report.failure = report.failure.or(modules.failure());
+    if side == Host::Left {
+        let figures = modules.figures(report.packets).map(|(name, value)| (name, Some(value)));
+        report.figures.extend(figures);
     }
     Ok(report)
 }

@@ -11,7 +11,7 @@ use manypath_net::Clock;
 use manypath_sim::Instant;
 use manypath_sim::link::LinkConfig;
 use manypath_sim::scenario::{self, AppKind, Run, Scenario};
-use manypath_sim::simulation::{Outcome, PATH_SCHEDULER_INSTRUCTIONS};
+use manypath_sim::simulation::Outcome;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
@@ -118,10 +118,11 @@ fn outcome(
         let dropped = dropped.map(|(why, n)| (format!("{}_dropped_{why}", spec.name), n as f64));
         figures.extend(dropped);
     }
-    let instructions = sent.figure(PATH_SCHEDULER_INSTRUCTIONS);
-    if !instructions.is_nan() {
-        figures.push((PATH_SCHEDULER_INSTRUCTIONS.to_owned(), instructions));
-    }
+    // The sender tells them; without packets they say nothing but the names.
+    figures.extend(scenario.modules.figures(0).map(|(name, _)| {
+        let value = sent.figure(&name);
+        (name, value)
+    }));
     Ok(Outcome {
         figures,
         trace_hash: 0,
