@@ -94,6 +94,23 @@ fn shards_spread_by_xargs_give_what_one_call_gives() {
 }
 
 #[test]
+fn a_figure_of_the_scenario_file_is_drawn_from_all_runs() {
+    let folder = Folder::new("own-figure");
+    let figure = "[[figure]]\nname = \"loss\"\nx = \"path.A.loss\"\ny = \"throughput_mbps\"\n";
+    std::fs::write(folder.0.join("figure.toml"), format!("{SCENARIO}{figure}")).unwrap();
+    let run = |more: &[&str]| {
+        ok(&sim(&folder.0, &[&["run", "figure.toml", "--output", "out"], more].concat()))
+    };
+    assert!(!run(&["--shard", "0/2"]).contains("loss.svg"), "a part is not drawn");
+    let told = run(&["--resume"]);
+    assert!(told.contains("out/loss.svg"), "{told}");
+    assert!(folder.read("out/loss.svg").contains("throughput_mbps"));
+    let points = folder.read("out/loss.csv");
+    assert_eq!(points.lines().count(), 3, "{points}");
+    assert!(std::fs::metadata(folder.0.join("out/loss.pdf")).is_ok());
+}
+
+#[test]
 fn wrong_input_is_answered_with_what_is_allowed() {
     let folder = Folder::new("wrong");
     let fails = |args: &[&str], message: &str| {

@@ -22,6 +22,7 @@ mod mapping;
 mod memory_of_fat_paths;
 mod mtu;
 mod options;
+mod own_figures;
 mod paper;
 mod policies;
 mod reduced;

@@ -17,6 +17,7 @@ mod channel;
 mod document;
 mod engine_options;
 mod error;
+mod figures;
 mod files;
 mod modules;
 mod network;
@@ -30,6 +31,7 @@ mod variants;
 
 pub use applications::{AppKind, AppSpec};
 pub use error::ScenarioError;
+pub use figures::{CurveSpec, FigureSpec, PublishedSpec};
 pub use modules::Modules;
 pub use network::{Access, Background, LinkChange, PathSpec};
 pub use plan::{Plan, Run};

@@ -2,10 +2,12 @@
 
 use super::document::{Node, Value};
 use super::error::{Place, ScenarioError};
+use super::figures::{self, FigureSpec, Known};
 use super::files::Files;
 use super::setting::Setting;
 use super::setup::{Scenario, top_text};
-use super::variants::{Axes, read_cases, read_setups, set_all};
+use super::variants::{Axes, Setup, read_cases, read_setups, set_all};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// More runs than anybody means to ask for.
@@ -29,6 +31,10 @@ pub struct Plan {
     pub seeds: Vec<u64>,
     /// The runs, seed by seed within a point.
     pub runs: Vec<Run>,
+    /// What is to be drawn from them.
+    pub figures: Vec<FigureSpec>,
+    /// The keys that each setup varies.
+    axes: BTreeMap<String, Vec<String>>,
 }
 
 /// One run of a plan.
@@ -88,6 +94,12 @@ impl Plan {
         Ok(())
     }
 
+    /// The value that a run has for a key that its setup sweeps, as the file has it.
+    pub fn value<'a>(&self, run: &'a Run, key: &str) -> Option<&'a str> {
+        let at = self.axes.get(&run.setup)?.iter().position(|other| other == key)?;
+        run.point.get(at).map(String::as_str)
+    }
+
     fn expand(document: &Node, mut files: Files) -> Result<Self, ScenarioError> {
         let seeds = read_seeds(document)?;
         let sweep = Axes::read(document.get("sweep"), "sweep")?;
@@ -123,20 +135,29 @@ impl Plan {
                 }
             }
         }
-        let mut swept: Vec<String> = Vec::new();
-        for (key, _) in setups.iter().flat_map(|setup| &setup.axes(&sweep).axes) {
-            if !swept.contains(key) {
-                swept.push(key.clone());
+        let mut swept: Vec<(String, Vec<String>)> = Vec::new();
+        for (key, values) in setups.iter().flat_map(|setup| &setup.axes(&sweep).axes) {
+            let values = values.iter().map(Node::to_string);
+            match swept.iter_mut().find(|(other, _)| other == key) {
+                Some((_, known)) => known.extend(values),
+                None => swept.push((key.clone(), values.collect())),
             }
         }
+        let known = Known { setups: &setups, cases: &cases, swept: &swept };
+        let figures = figures::read(document, &known)?;
+        let keys =
+            |setup: &Setup| setup.axes(&sweep).axes.iter().map(|(key, _)| key.clone()).collect();
+        let axes = setups.iter().map(|setup| (setup.name.clone(), keys(setup))).collect();
         Ok(Self {
             name: top_text(document, "name"),
             description: top_text(document, "description"),
-            swept,
+            swept: swept.into_iter().map(|(key, _)| key).collect(),
             setups: setups.into_iter().map(|setup| setup.name).collect(),
             cases: cases.into_iter().map(|case| case.name).collect(),
             seeds,
             runs,
+            figures,
+            axes,
         })
     }
 }

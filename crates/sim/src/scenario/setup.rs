@@ -35,7 +35,8 @@ pub struct Scenario {
 }
 
 /// Keys of the file that describe the sweep and not a run.
-pub(super) const PLAN_KEYS: [&str; 5] = ["description", "seeds", "sweep", "setup", "case"];
+pub(super) const PLAN_KEYS: [&str; 6] =
+    ["description", "seeds", "sweep", "setup", "case", "figure"];
 
 /// Longest run.
 const LONGEST: Duration = Duration::from_secs(100_000);

@@ -212,9 +212,7 @@ fn write(figure: &'static Figure, simulated: &Simulated, out: &Path) -> Result<O
     let mut verdict = (figure.judge)(&runs);
     verdict.iter_mut().for_each(|criterion| criterion.met &= effort.is_complete());
     let file = |extension: &str| out.join(format!("{}.{extension}", figure.name));
-    std::fs::write(file("svg"), plot::to_svg(&chart))?;
-    std::fs::write(file("pdf"), plot::to_pdf(&chart))?;
-    std::fs::write(file("csv"), to_csv(&chart))?;
+    write_chart(&chart, out, figure.name)?;
     let json = serde_json::to_string_pretty(&verdict).map_err(|e| Failure::new(e.to_string()))?;
     std::fs::write(file("verdict.json"), json.clone() + "\n")?;
     // Where a single figure was asked for, its verdict has the plain name.
@@ -225,6 +223,14 @@ fn write(figure: &'static Figure, simulated: &Simulated, out: &Path) -> Result<O
         std::fs::write(file("md"), page::one(&result))?;
     }
     Ok(result)
+}
+
+/// Writes a chart as SVG and PDF, and its points.
+pub(super) fn write_chart(chart: &plot::Chart, out: &Path, name: &str) -> Result<(), Failure> {
+    let file = |extension: &str| out.join(format!("{name}.{extension}"));
+    std::fs::write(file("svg"), plot::to_svg(chart))?;
+    std::fs::write(file("pdf"), plot::to_pdf(chart))?;
+    Ok(std::fs::write(file("csv"), to_csv(chart))?)
 }
 
 fn to_text(result: &Outcome) -> String {

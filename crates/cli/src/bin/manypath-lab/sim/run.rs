@@ -1,10 +1,14 @@
 use super::args::SimRunArgs;
 use super::campaign;
+use super::figure::write_chart;
 use super::table::summary;
 use crate::failure::Failure;
 use manypath_sim::Duration;
+use manypath_sim::campaign::{Record, Shard};
+use manypath_sim::figure;
 use manypath_sim::scenario::{Plan, duration};
 use manypath_sim::simulation::RunOptions;
+use std::path::{Path, PathBuf};
 
 /// `manypath-lab sim run`.
 pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
@@ -19,10 +23,27 @@ pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
     let options = campaign::options(&args.campaign, &args.campaign.out, keep)?;
     let records = campaign::run_plan(&plan, &options)?;
     print!("{}", summary(&records, &plan.swept, args.json));
+    let drawn = if options.shard == Shard::default() {
+        draw(&plan, &records, &options.out)?
+    } else {
+        Vec::new()
+    };
     if !args.json {
         println!("{} in {}", campaign::runs(records.len()), options.out.display());
+        drawn.iter().for_each(|file| println!("{}", file.display()));
     }
     Ok(0)
+}
+
+/// Draws the figures that the scenario file describes. Returns the pictures.
+fn draw(plan: &Plan, records: &[Record], out: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut drawn = Vec::new();
+    for figure in &plan.figures {
+        let chart = figure::draw(figure, plan, records).map_err(Failure::new)?;
+        drawn.push(out.join(format!("{}.svg", figure.name)));
+        write_chart(&chart, out, &figure.name)?;
+    }
+    Ok(drawn)
 }
 
 fn series(args: &SimRunArgs) -> Result<Option<Duration>, Failure> {

@@ -1,0 +1,95 @@
+//! Figures that scenario files describe.
+
+use manypath_sim::campaign::{Options, Record, Shard, execute};
+use manypath_sim::figure::{draw, plot};
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::RunOptions;
+
+const EXAMPLE: &str = include_str!("../../../papers/mathis1997/scenario.toml");
+const SHORT: [(&str, &str); 3] = [("seeds", "2"), ("warmup", "\"1s\""), ("measure", "\"2s\"")];
+
+fn parse(text: &str, set: &[(&str, &str)]) -> Result<Plan, String> {
+    let set: Vec<_> = set.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    Plan::parse(text, "scenario.toml", &set).map_err(|error| error.to_string())
+}
+
+fn simulate(plan: &Plan, name: &str) -> Vec<Record> {
+    let out = std::env::temp_dir().join(format!("manypath-own-{name}-{}", std::process::id()));
+    let options = Options {
+        out: out.clone(),
+        jobs: 2,
+        shard: Shard::default(),
+        resume: false,
+        keep: RunOptions::default(),
+        version: "test".into(),
+        commit: None,
+    };
+    let records = execute(plan, &options, &mut |_| ()).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+    records
+}
+
+#[test]
+fn the_example_is_drawn_with_its_curves_and_what_was_published() {
+    let plan = parse(EXAMPLE, &SHORT).unwrap();
+    let records = simulate(&plan, "example");
+    let chart = draw(&plan.figures[0], &plan, &records).unwrap();
+    let [panel] = &chart.panels[..] else { panic!("one panel") };
+    let names: Vec<_> = panel.curves.iter().map(|curve| curve.name.as_str()).collect();
+    assert_eq!(names, ["RFC 9260", "CUBIC (RFC 9438)"]);
+    for (curve, case) in panel.curves.iter().zip(&plan.cases) {
+        let places: Vec<_> = curve.points.iter().map(|p| (p.x * 100.0).round() as i64).collect();
+        assert_eq!((places, curve.points[0].count), (vec![10, 25, 50, 100, 200], 2));
+        let first = records.iter().filter(|r| r.case == *case).take(2);
+        let mean = first.map(|record| record.figure("throughput_mbps")).sum::<f64>() / 2.0;
+        assert!((curve.points[0].y - mean).abs() < 1e-9, "{case}");
+    }
+    assert_eq!((panel.published.len(), panel.published[0].curve), (5, 1));
+    let picture = plot::to_svg(&chart);
+    assert!(picture.contains("Goodput [Mbit/s]") && picture.contains("published"));
+}
+
+#[test]
+fn without_curves_there_is_one_for_each_case_and_value_and_names_become_groups() {
+    let (head, _) = EXAMPLE.split_once("[[figure]]").unwrap();
+    let figure = |x: &str| {
+        format!(
+            "{head}[[figure]]\nname = \"f\"\nx = \"{x}\"\ny = [\"throughput_mbps\", \"delay_ms\"]\n"
+        )
+    };
+    let short = [&SHORT[..], &[("sweep", "{ \"path.A.loss\" = [\"0.1%\", \"1%\"] }")]].concat();
+    let plan = parse(&figure("case"), &short).unwrap();
+    let records = simulate(&plan, "groups");
+    let chart = draw(&plan.figures[0], &plan, &records).unwrap();
+    assert_eq!(chart.panels.len(), 2);
+    assert_eq!(chart.panels[1].groups, ["RFC 9260", "CUBIC"]);
+    let names: Vec<_> = chart.panels[0].curves.iter().map(|curve| curve.name.as_str()).collect();
+    assert_eq!(names, ["path.A.loss=0.1%", "path.A.loss=1%"]);
+    let plan = parse(&figure("path.A.loss"), &short).unwrap();
+    let chart = draw(&plan.figures[0], &plan, &records).unwrap();
+    let names: Vec<_> = chart.panels[0].curves.iter().map(|curve| curve.name.as_str()).collect();
+    assert_eq!(names, ["RFC 9260", "CUBIC"]);
+    assert!(chart.panels[0].groups.is_empty());
+    let unknown = plan.figures[0].clone();
+    let unknown =
+        manypath_sim::scenario::FigureSpec { y: vec![("rate".into(), String::new())], ..unknown };
+    let error = draw(&unknown, &plan, &records).unwrap_err();
+    assert!(error.contains("no run has a value of rate; there are throughput_mbps"), "{error}");
+}
+
+#[test]
+fn what_a_figure_names_must_be_there() {
+    let wrong = |line: &str, other: &str, message: &str| {
+        assert!(EXAMPLE.contains(line), "{line}");
+        let error = parse(&EXAMPLE.replacen(line, other, 1), &[]).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    };
+    wrong("x = \"path.A.loss\"", "x = \"path.A.delay\"", "allowed are path.A.loss, case, setup");
+    wrong("x_unit = \"%\"", "x_unit = \"percent\"", "figure.goodput.x_unit: allowed are s, ms");
+    wrong("name = \"goodput\"", "name = \"../goodput\"", "becomes the name of files");
+    wrong("y = \"throughput_mbps\"", "y = 3", "expected a figure of the runs");
+    wrong("y_label =", "y_labl =", "did you mean \"y_label\"?");
+    wrong("case = \"CUBIC\"", "case = \"BBR\"", "allowed are RFC 9260, CUBIC");
+    wrong("case = \"CUBIC\"", "with = { \"path.A.loss\" = \"3%\" }", "path.A.loss is never 3%");
+    wrong("curve = \"RFC 9260\"", "curve = \"Reno\"", "is not the name of a [[figure.curve]]");
+}
