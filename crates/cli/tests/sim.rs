@@ -108,6 +108,10 @@ fn a_figure_of_the_scenario_file_is_drawn_from_all_runs() {
     let points = folder.read("out/loss.csv");
     assert_eq!(points.lines().count(), 3, "{points}");
     assert!(std::fs::metadata(folder.0.join("out/loss.pdf")).is_ok());
+    run(&["--seeds", "1", "--series", "100ms"]);
+    let pictures = std::fs::read_dir(folder.0.join("out")).unwrap().flatten();
+    let names = pictures.map(|entry| entry.file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.ends_with(".series.svg")).count(), 2, "one for each run");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Campaigns: shards make the whole, a stop loses nothing, results do not depend on threads.
 
 use manypath_sim::campaign::{Options, Record, Shard, compare, execute, merge, to_csv};
+use manypath_sim::figure::{plot, series_chart};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 use std::path::{Path, PathBuf};
@@ -118,7 +119,18 @@ fn time_series_and_captures_are_kept_on_request() {
     let series =
         std::fs::read_to_string(folder.0.join(format!("{}.series.csv", records[0].id))).unwrap();
     assert!((9..=12).contains(&series.lines().count()), "{series}");
-    assert!(series.starts_with("time_s,unsent,outstanding,peer_rwnd,path0_cwnd"), "{series}");
+    let head = "time_s,unsent,outstanding,peer_rwnd,A_cwnd,A_ssthresh,A_in_flight,A_srtt_s,A_sent_mbps,A_queue,s0_mbps";
+    assert_eq!(series.lines().next(), Some(head));
+    let last: Vec<&str> = series.lines().last().unwrap().split(',').collect();
+    assert!(last[8].parse::<f64>().unwrap() > 0.1, "{last:?}");
+    assert!(!series.contains("4294967295"), "a threshold that was never set is empty: {series}");
+    let chart = series_chart("a run", &series);
+    let labels = chart.panels.iter().map(|panel| (panel.y_label.as_str(), panel.curves.len()));
+    assert_eq!(labels.clone().count(), 4);
+    assert!(labels.into_iter().all(|(_, curves)| curves == 1), "{chart:?}");
+    let cwnd = &chart.panels[0].curves[0];
+    assert_eq!((cwnd.name.as_str(), cwnd.points.len()), ("A", series.lines().count() - 1));
+    assert!(!plot::to_svg(&chart).contains("polygon"), "lines without markers");
     let capture = std::fs::read(folder.0.join(format!("{}.pcapng", records[0].id))).unwrap();
     assert!(capture.len() > 100_000 && capture.starts_with(&[0x0A, 0x0D, 0x0D, 0x0A]));
 }

@@ -10,6 +10,7 @@ mod manypath_dynamic;
 mod own;
 pub mod plot;
 mod rapier_windows;
+mod series;
 mod verdict;
 
 pub use catalogue::{Figure, figures};
@@ -17,4 +18,5 @@ pub use curves::{Runs, to_csv};
 pub use dreibholz2010::CONTRADICTIONS;
 pub use manypath_dynamic::design;
 pub use own::draw;
+pub use series::series_chart;
 pub use verdict::Criterion;

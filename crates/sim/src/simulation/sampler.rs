@@ -3,6 +3,7 @@
 
 use super::ledger::Ledger;
 use super::network::Network;
+use crate::scenario::PathSpec;
 use manypath_engine::{
     AssociationId, AssociationStatus, Duration, IdleReason, Instant, PathStatus,
 };
@@ -19,12 +20,20 @@ pub(super) struct Sampler {
     samples: u64,
     blocked: u64,
     series: Option<String>,
+    /// Names of the paths, for the series.
+    paths: Vec<String>,
+    sent_before: Vec<u64>,
     bytes_before: Vec<u64>,
 }
 
 impl Sampler {
     /// Looks from `start` on; what is counted begins at `from`.
-    pub(super) fn new(start: Instant, from: Instant, series: Option<Duration>) -> Self {
+    pub(super) fn new(
+        start: Instant,
+        from: Instant,
+        series: Option<Duration>,
+        paths: &[PathSpec],
+    ) -> Self {
         Self {
             next: if series.is_some() { start } else { from },
             period: series.unwrap_or(PERIOD).max(Duration::from_micros(1)),
@@ -32,6 +41,8 @@ impl Sampler {
             samples: 0,
             blocked: 0,
             series: series.map(|_| String::new()),
+            paths: paths.iter().map(|path| path.name.clone()).collect(),
+            sent_before: vec![0; paths.len()],
             bytes_before: Vec::new(),
         }
     }
@@ -76,35 +87,41 @@ impl Sampler {
     ) {
         let Some(out) = &mut self.series else { return };
         if out.is_empty() {
-            header(out, status, ledger);
+            header(out, &self.paths[..status.paths.len().min(self.paths.len())], ledger);
         }
         // Memory takes everything.
         let _ = write!(out, "{:.6}", now.since(Instant::ZERO).as_secs_f64());
         let _ = write!(out, ",{},{},{}", status.unsent, status.outstanding, status.peer_rwnd);
-        for (path, number) in status.paths.iter().zip(&network.paths) {
+        let mbps = |bytes: u64| bytes as f64 * 8.0 / self.period.as_secs_f64() / 1e6;
+        let paths = status.paths.iter().zip(&network.paths).zip(&mut self.sent_before);
+        for ((path, number), before) in paths {
             let queue = network.world.queue_len(*number, network.receiver);
-            let srtt = path.srtt.map_or(0.0, |srtt| srtt.as_secs_f64());
+            // What is not known yet is empty.
+            let srtt = path.srtt.map_or(String::new(), |srtt| format!("{:.6}", srtt.as_secs_f64()));
+            let ssthresh = Some(path.ssthresh).filter(|bytes| *bytes < u32::MAX);
+            let ssthresh = ssthresh.map_or(String::new(), |bytes| bytes.to_string());
+            let sent = mbps(path.bytes_sent - *before);
             let _ = write!(
                 out,
-                ",{},{},{},{srtt:.6},{queue}",
-                path.cwnd, path.ssthresh, path.in_flight
+                ",{},{ssthresh},{},{srtt},{sent:.4},{queue}",
+                path.cwnd, path.in_flight
             );
+            *before = path.bytes_sent;
         }
         self.bytes_before.resize(ledger.streams().len(), 0);
         for (stream, before) in ledger.streams().iter().zip(&mut self.bytes_before) {
-            let bits = (stream.bytes_ever - *before) as f64 * 8.0;
-            let _ = write!(out, ",{:.4}", bits / self.period.as_secs_f64() / 1e6);
+            let _ = write!(out, ",{:.4}", mbps(stream.bytes_ever - *before));
             *before = stream.bytes_ever;
         }
         out.push('\n');
     }
 }
 
-fn header(out: &mut String, status: &AssociationStatus, ledger: &Ledger) {
+fn header(out: &mut String, paths: &[String], ledger: &Ledger) {
     out.push_str("time_s,unsent,outstanding,peer_rwnd");
-    for number in 0..status.paths.len() {
-        for column in ["cwnd", "ssthresh", "in_flight", "srtt_s", "queue"] {
-            let _ = write!(out, ",path{number}_{column}");
+    for name in paths {
+        for column in ["cwnd", "ssthresh", "in_flight", "srtt_s", "sent_mbps", "queue"] {
+            let _ = write!(out, ",{name}_{column}");
         }
     }
     for number in 0..ledger.streams().len() {

@@ -75,7 +75,7 @@ impl<'a> Session<'a> {
             end,
             associations: [None; 2],
             ledgers: [forth, ledger()],
-            sampler: Sampler::new(start, from, options.series),
+            sampler: Sampler::new(start, from, options.series, &scenario.paths),
             closed: None,
             established: false,
             apps: Applications::new(&scenario.apps, start),

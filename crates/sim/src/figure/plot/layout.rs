@@ -95,7 +95,7 @@ fn draw_legend(panel: &Panel, (left, top): Place, out: &mut Vec<Shape>) {
             (false, true) => out.push(stroke(number, vec![(left, y), (left + 40.0, y)])),
             (false, false) => out.push(filled((left, y - 5.0), (left + 40.0, y + 5.0), number)),
         }
-        if panel.dots || panel.groups.is_empty() {
+        if panel.dots || (panel.groups.is_empty() && !panel.lines) {
             out.push(marker(number, (left + 20.0, y)));
         }
         let name = if panel.dots { name.to_owned() } else { format!("{number}: {name}") };
@@ -148,7 +148,9 @@ impl Frame {
         }
         match (panel.dots, panel.groups.is_empty()) {
             (true, _) => panel.curves.iter().for_each(|curve| self.dots(curve, out)),
-            (false, true) => panel.curves.iter().for_each(|curve| self.curve(curve, out)),
+            (false, true) => {
+                panel.curves.iter().for_each(|curve| self.curve(curve, !panel.lines, out))
+            }
             (false, false) => bars::draw(self, panel, out),
         }
         panel.published.iter().for_each(|mark| self.mark(mark, out));
@@ -188,14 +190,15 @@ impl Frame {
         out.push(line(corners, INK, 1.2));
     }
 
-    fn curve(&self, curve: &Curve, out: &mut Vec<Shape>) {
+    fn curve(&self, curve: &Curve, markers: bool, out: &mut Vec<Shape>) {
         let colour = colour(curve.number);
         let places: Vec<_> = curve.points.iter().map(|p| self.place(p.x, p.y)).collect();
         for point in &curve.points {
             self.interval(point.x, point, colour, out);
         }
         out.push(stroke(curve.number, places.clone()));
-        out.extend(places.into_iter().map(|place| marker(curve.number, place)));
+        let places = places.into_iter().filter(|_| markers);
+        out.extend(places.map(|place| marker(curve.number, place)));
     }
 
     /// The confidence interval of a point that is drawn at `x`.

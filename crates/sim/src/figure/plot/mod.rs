@@ -40,6 +40,8 @@ pub struct Panel {
     pub groups: Vec<String>,
     /// No bars and no lines: each point is a marker alone.
     pub dots: bool,
+    /// Curves have no markers: their points are close to each other.
+    pub lines: bool,
     /// What was published.
     pub published: Vec<Mark>,
 }
