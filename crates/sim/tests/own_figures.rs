@@ -70,6 +70,18 @@ fn without_curves_there_is_one_for_each_case_and_value_and_names_become_groups()
     let names: Vec<_> = chart.panels[0].curves.iter().map(|curve| curve.name.as_str()).collect();
     assert_eq!(names, ["RFC 9260", "CUBIC"]);
     assert!(chart.panels[0].groups.is_empty());
+    let cdf = format!("{head}[[figure]]\nname = \"delays\"\ncdf = \"delay\"\n");
+    let distributed = parse(&cdf, &short).unwrap();
+    let chart = draw(&distributed.figures[0], &distributed, &records).unwrap();
+    let [curve, ..] = &chart.panels[0].curves[..] else { panic!("a curve for each case") };
+    assert_eq!(
+        (chart.panels[0].curves.len(), curve.name.as_str()),
+        (4, "RFC 9260, path.A.loss=0.1%")
+    );
+    assert!(curve.points.windows(2).all(|two| two[0].x <= two[1].x && two[0].y < two[1].y));
+    assert_eq!(curve.points.last().map(|point| point.y), Some(100.0));
+    let wrong = parse(&cdf.replace("cdf =", "x = \"case\"\ncdf ="), &short).unwrap_err();
+    assert!(wrong.contains("figure.delays.x: unknown key"), "{wrong}");
     let unknown = plan.figures[0].clone();
     let unknown =
         manypath_sim::scenario::FigureSpec { y: vec![("rate".into(), String::new())], ..unknown };

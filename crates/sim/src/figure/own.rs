@@ -3,6 +3,7 @@
 use super::plot::{Chart, Curve, Mark, Panel, Point};
 use crate::campaign::{Record, point, summarise};
 use crate::scenario::{CurveSpec, FigureSpec, Plan, PublishedSpec, Run};
+use crate::simulation::PERCENTILES;
 use std::collections::BTreeMap;
 
 /// Draws a figure of `plan` from its runs, as far as they are there.
@@ -21,7 +22,14 @@ pub fn draw(figure: &FigureSpec, plan: &Plan, records: &[Record]) -> Result<Char
         let of_curve = |(number, curve): (usize, &CurveSpec)| Curve {
             number,
             name: curve.name.clone(),
-            points: axis.points(runs.iter().filter(|(run, _)| takes(curve, plan, run)), name),
+            points: {
+                let runs = runs.iter().filter(|(run, _)| takes(curve, plan, run));
+                if figure.cdf.is_some() {
+                    distribution(runs, name)
+                } else {
+                    axis.points(runs, name)
+                }
+            },
         };
         let drawn: Vec<Curve> = (1..).zip(&curves).map(of_curve).collect();
         if drawn.iter().all(|curve| curve.points.is_empty()) {
@@ -148,6 +156,20 @@ impl<'a> Axis<'a> {
         };
         at.into_iter().filter_map(mean).collect()
     }
+}
+
+/// The share of messages, in percent, that took no longer than the delay on the x axis: the means of the runs' percentiles.
+fn distribution<'r>(
+    runs: impl Iterator<Item = &'r (&'r Run, &'r Record)>,
+    delays: &str,
+) -> Vec<Point> {
+    let runs: Vec<&Record> = runs.map(|(_, record)| *record).collect();
+    let point = |(name, share): &(&str, f64)| {
+        let figure = format!("{delays}_{name}_ms");
+        let delay = summarise(runs.iter().map(|record| record.figure(&figure)))?;
+        Some(Point { x: delay.mean, y: share * 100.0, error: 0.0, count: delay.count })
+    };
+    PERCENTILES.iter().chain(&[("max", 1.0)]).filter_map(point).collect()
 }
 
 fn mark(spec: &PublishedSpec, curves: &[CurveSpec]) -> Mark {

@@ -12,6 +12,8 @@ pub struct FigureSpec {
     pub name: String,
     /// Above the picture.
     pub title: String,
+    /// Whose delays are shown as a distribution, in place of `x` and `y`: the beginning of their columns, such as `delay`.
+    pub cdf: Option<String>,
     /// What the x axis shows: a swept key, `case` or `setup`.
     pub x: String,
     /// Below the x axis.
@@ -98,6 +100,42 @@ impl FigureSpec {
             return Err(section.error("name", message));
         }
         let title = section.value("title", name.clone())?;
+        let cdf: Option<String> = section.optional("cdf")?;
+        let Axes { x, x_label, x_scale, y } = match &cdf {
+            Some(delays) => Axes::of_delays(&mut section, delays)?,
+            None => Axes::read(&mut section, known)?,
+        };
+        let curves: Result<Vec<_>, _> = section
+            .tables("curve")?
+            .into_iter()
+            .map(|curve| CurveSpec::read(curve, known))
+            .collect();
+        let curves = curves?;
+        let published = section.tables("published")?.into_iter();
+        let published: Result<_, _> =
+            published.map(|mark| PublishedSpec::read(mark, &y, &curves)).collect();
+        let published = published?;
+        section.finish()?;
+        Ok(Self { name, title, cdf, x, x_label, x_scale, y, curves, published })
+    }
+}
+
+/// What a figure's axes show.
+struct Axes {
+    x: String,
+    x_label: String,
+    x_scale: f64,
+    y: Vec<(String, String)>,
+}
+
+impl Axes {
+    fn of_delays(section: &mut Section<'_>, delays: &str) -> Result<Self, ScenarioError> {
+        let x_label = section.value("x_label", "Delay [ms]".to_owned())?;
+        let y = vec![(delays.to_owned(), "Messages [%]".to_owned())];
+        Ok(Self { x: String::new(), x_label, x_scale: 1.0, y })
+    }
+
+    fn read(section: &mut Section<'_>, known: &Known<'_>) -> Result<Self, ScenarioError> {
         let x: String = section.required("x")?;
         let axes: Vec<_> = known.swept.iter().map(|(key, _)| key.as_str()).collect();
         let axes = [&axes[..], &["case", "setup"]].concat();
@@ -117,19 +155,8 @@ impl FigureSpec {
         };
         let label = unit.map_or_else(|| x.clone(), |unit| format!("{x} [{unit}]"));
         let x_label = section.value("x_label", label)?;
-        let y = read_y(&mut section)?;
-        let curves: Result<Vec<_>, _> = section
-            .tables("curve")?
-            .into_iter()
-            .map(|curve| CurveSpec::read(curve, known))
-            .collect();
-        let curves = curves?;
-        let published = section.tables("published")?.into_iter();
-        let published: Result<_, _> =
-            published.map(|mark| PublishedSpec::read(mark, &y, &curves)).collect();
-        let published = published?;
-        section.finish()?;
-        Ok(Self { name, title, x, x_label, x_scale, y, curves, published })
+        let y = read_y(section)?;
+        Ok(Self { x, x_label, x_scale, y })
     }
 }
 

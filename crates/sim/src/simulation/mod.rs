@@ -19,5 +19,5 @@ mod session;
 
 pub use apps::{Applications, Desk, Way};
 pub use ledger::Ledger;
-pub use outcome::{Outcome, delivery_figures};
+pub use outcome::{Outcome, PERCENTILES, delivery_figures};
 pub use session::{RunOptions, run};

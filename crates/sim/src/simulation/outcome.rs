@@ -14,6 +14,19 @@ const MOST_STREAMS: usize = 64;
 /// Part of what the paths could carry at which a change of the network counts as overcome.
 const RECOVERED: f64 = 0.95;
 
+/// Percentiles of delays that results have: the part of a column's name, and the share of messages that took no longer.
+pub const PERCENTILES: [(&str, f64); 9] = [
+    ("p5", 0.05),
+    ("p10", 0.1),
+    ("p25", 0.25),
+    ("p50", 0.5),
+    ("p75", 0.75),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p999", 0.999),
+];
+
 /// What has come out of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -162,7 +175,9 @@ impl Figures {
         streams.iter().for_each(|stream| all.merge(&stream.delays));
         let ms = |nanos: u64| nanos as f64 / 1e6;
         self.add(format!("{prefix}delay_ms"), all.mean().map(|ns| ns / 1e6));
-        self.add(format!("{prefix}delay_p99_ms"), all.quantile(0.99).map(ms));
+        for (name, share) in PERCENTILES {
+            self.add(format!("{prefix}delay_{name}_ms"), all.quantile(share).map(ms));
+        }
         self.add(format!("{prefix}delay_max_ms"), all.max().map(ms));
     }
 
