@@ -30,6 +30,7 @@ mod redundant;
 mod routes;
 mod scenarios;
 mod schedulers;
+mod schema;
 mod sharing;
 mod slow_start;
 mod support;
