@@ -115,6 +115,50 @@ fn a_figure_of_the_scenario_file_is_drawn_from_all_runs() {
 }
 
 #[test]
+fn the_commands_of_a_plan_do_one_run_each() {
+    let folder = Folder::new("plan");
+    ok(&sim(&folder.0, &["run", "small.toml", "--seeds", "2", "--output", "whole"]));
+    let args = ["plan", "small.toml", "--seeds", "2", "--output", "a part"];
+    let plan = ok(&sim(&folder.0, &[&args[..], &["--json"]].concat()));
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let runs = plan["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), &plan["folder"]), (4, &"a part".into()));
+    let table = folder.read("whole/results.csv");
+    let build = Path::new(env!("CARGO_BIN_EXE_manypath-lab")).parent().unwrap().display();
+    for (run, row) in runs.iter().zip(table.lines().skip(1)) {
+        let told = format!("{},{},small,,,{},", run["id"], run["index"], run["seed"]);
+        assert!(row.starts_with(&told.replace('"', "")), "{run} {row}");
+        let command = format!("PATH={build}:$PATH {}", run["command"].as_str().unwrap());
+        let output = Command::new("sh").current_dir(&folder.0).args(["-c", &command]).output();
+        ok(&output.unwrap());
+        assert_eq!(folder.read(run["journal"].as_str().unwrap()).lines().count(), 1);
+    }
+    assert_eq!(runs[3]["values"], serde_json::json!({"path.A.loss": "0.02"}));
+    ok(&sim(&folder.0, &["merge", "a part", "--output", "merged"]));
+    assert_eq!(folder.read("merged/results.csv"), table);
+    let text = ok(&sim(&folder.0, &args));
+    let one = "manypath-lab sim run small.toml --seeds 2 --output 'a part' --shard INDEX/4";
+    assert!(text.contains("path.A.loss") && text.ends_with(&format!("{one}\n")), "{text}");
+}
+
+#[test]
+fn the_runs_of_a_figure_have_commands_too() {
+    let folder = Folder::new("figure-plan");
+    let args = ["plan", "--figure", "dreibholz2010-fig7", "--seeds", "1", "--set", "measure=1s"];
+    let plan = ok(&sim(&folder.0, &[&args[..], &["--json"]].concat()));
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let run = &plan["runs"][31];
+    let command = "manypath-lab sim figure dreibholz2010-fig7 --set measure=1s --seeds 1 \
+                   --output target/figures --shard 31/32";
+    assert_eq!((&run["command"], &run["seed"]), (&command.into(), &1.into()));
+    let journal = "target/figures/runs/dreibholz2010-fig7/runs-31-of-32.jsonl";
+    assert_eq!(
+        (&run["journal"], &run["case"]),
+        (&journal.into(), &"Round-Robin, no NR-SACK".into())
+    );
+}
+
+#[test]
 fn wrong_input_is_answered_with_what_is_allowed() {
     let folder = Folder::new("wrong");
     let fails = |args: &[&str], message: &str| {
@@ -133,6 +177,8 @@ fn wrong_input_is_answered_with_what_is_allowed() {
     fails(&["run", "small.toml", "--set", "measure=long"], "measure: expected a time");
     fails(&["run", "small.toml", "--series", "1"], "expected a time");
     fails(&["compare", "no", "nothing"], "no");
+    fails(&["plan", "small.toml", "--case", "none"], "there is no case");
+    fails(&["plan", "--figure", "fig8"], "there are: dreibholz2010-fig4");
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub fn execute_by(
     let started = Instant::now();
     let Shard { index, count } = options.shard;
     fs::create_dir_all(&options.out).map_err(at(&options.out))?;
-    let path = Journal::path(&options.out, index, count);
+    let path = options.shard.journal(&options.out);
     let mut finished = BTreeMap::new();
     if options.resume {
         // Shards that were done into the same folder count too.

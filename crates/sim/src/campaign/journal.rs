@@ -1,5 +1,6 @@
 //! The list of finished runs of a campaign: one JSON object per line, only ever appended to.
 
+use super::execute::Shard;
 use super::record::Record;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -10,6 +11,17 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "runs";
 const EXTENSION: &str = "jsonl";
 
+impl Shard {
+    /// The journal of this shard among the results in `dir`.
+    pub fn journal(self, dir: &Path) -> PathBuf {
+        let Self { index, count } = self;
+        match count {
+            1 => dir.join(format!("{PREFIX}.{EXTENSION}")),
+            _ => dir.join(format!("{PREFIX}-{index}-of-{count}.{EXTENSION}")),
+        }
+    }
+}
+
 /// A journal open for writing.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -17,14 +29,6 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Where the journal of a shard is.
-    pub(super) fn path(dir: &Path, shard: usize, count: usize) -> PathBuf {
-        match count {
-            1 => dir.join(format!("{PREFIX}.{EXTENSION}")),
-            _ => dir.join(format!("{PREFIX}-{shard}-of-{count}.{EXTENSION}")),
-        }
-    }
-
     /// Opens a journal; what it has is kept only if `keep`.
     pub(super) fn open(path: &Path, keep: bool) -> io::Result<Self> {
         let file =

@@ -20,7 +20,7 @@ mod table;
 pub use compare::{Comparison, compare};
 pub use execute::{CampaignError, Options, Progress, Runner, Shard, execute, execute_by};
 pub use journal::merge;
-pub use record::{Record, point};
+pub use record::{Record, id, point};
 pub use statistics::{Summary, student_t_975, summarise};
 pub use table::to_csv;
 

@@ -82,8 +82,8 @@ impl Record {
     }
 }
 
-/// The id of a run that a program of the given version does.
-pub(super) fn id(run: &Run, version: &str) -> String {
+/// The id of a run in results that a program of the given version ([`super::VERSION`]) makes.
+pub fn id(run: &Run, version: &str) -> String {
     let mut hash = Fnv::new();
     hash.text(version);
     hash.text(&point(run));

@@ -20,6 +20,14 @@ pub(crate) enum SimAction {
         after_help = "Example:\n  manypath-lab sim run scenario.toml --output results --jobs 2\n  manypath-lab sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
     )]
     Run(SimRunArgs),
+    /// List the runs of a scenario file or figure, and the command that does each one alone.
+    ///
+    /// A job scheduler starts one command a task; `manypath-lab sim merge` puts the results together,
+    /// `manypath-lab sim figure NAME --resume` those of a figure.
+    #[command(
+        after_help = "Example:\n  manypath-lab sim plan scenario.toml\n  manypath-lab sim plan scenario.toml --output results --json | jq -r '.runs[].command' | parallel"
+    )]
+    Plan(SimPlanArgs),
     /// Run a scenario file on real sockets, and compare with the simulation.
     ///
     /// Each run gets a lab of its own with the paths of the scenario; a sender and a receiver
@@ -95,6 +103,35 @@ pub(crate) struct SimRunArgs {
     #[arg(long)]
     pub(crate) pcapng: bool,
     /// Print the means as one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which runs to list.
+#[derive(Args, Debug)]
+pub(crate) struct SimPlanArgs {
+    /// Scenario file (TOML).
+    #[arg(required_unless_present = "figure")]
+    pub(crate) file: Option<PathBuf>,
+    /// List the runs of this figure instead of those of a scenario file.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "setups", "cases"])]
+    pub(crate) figure: Option<String>,
+    /// Output directory that the commands name (default: that of `sim run` or `sim figure`).
+    #[arg(long = "output", value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Use the seeds 1 to N.
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// List only this setup; repeat for more.
+    #[arg(long = "setup", value_name = "NAME")]
+    pub(crate) setups: Vec<String>,
+    /// List only this case; repeat for more.
+    #[arg(long = "case", value_name = "NAME")]
+    pub(crate) cases: Vec<String>,
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -49,6 +49,22 @@ pub(super) fn overrides(
     set.iter().map(pair).chain(seeds).collect()
 }
 
+/// The plan of a scenario file with what the command line changes.
+pub(super) fn load(
+    file: &Path,
+    seeds: Option<u32>,
+    set: &[String],
+    setups: &[String],
+    cases: &[String],
+) -> Result<Plan, Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::new(format!("{name}: {e}")))?;
+    let plan = Plan::parse(&text, &name, &overrides(seeds, set)?);
+    let mut plan = plan.map_err(|e| Failure::usage(e.to_string()))?;
+    plan.retain(setups, cases).map_err(Failure::usage)?;
+    Ok(plan)
+}
+
 /// Does the runs of a plan and shows how far it is.
 pub(super) fn run_plan(plan: &Plan, options: &Options) -> Result<Vec<Record>, Failure> {
     watch(|report| execute(plan, options, report))

@@ -92,14 +92,27 @@ fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
     if args.all {
         return Ok(figures().iter().collect());
     }
-    let find = |name: &String| {
-        figures().iter().find(|figure| figure.name == *name).ok_or_else(|| {
-            let names: Vec<_> = figures().iter().map(|figure| figure.name).collect();
-            Failure::usage(format!("there is no figure {name}"))
-                .hint(format!("there are: {}", names.join(", ")))
-        })
-    };
-    args.names.iter().map(find).collect()
+    args.names.iter().map(|name| find(name)).collect()
+}
+
+/// The figure of this name.
+pub(super) fn find(name: &str) -> Result<&'static Figure, Failure> {
+    figures().iter().find(|figure| figure.name == name).ok_or_else(|| {
+        let names: Vec<_> = figures().iter().map(|figure| figure.name).collect();
+        Failure::usage(format!("there is no figure {name}"))
+            .hint(format!("there are: {}", names.join(", ")))
+    })
+}
+
+/// The plan of a figure's scenario with what the command line changes.
+pub(super) fn load(figure: &Figure, seeds: Option<u32>, set: &[String]) -> Result<Plan, Failure> {
+    let overrides = campaign::overrides(seeds, set)?;
+    Plan::parse(figure.scenario, figure.file, &overrides).map_err(|e| Failure::usage(e.to_string()))
+}
+
+/// Where the runs of a plan are kept below the output directory.
+pub(super) fn runs_in(out: &Path, plan: &Plan) -> PathBuf {
+    out.join("runs").join(&plan.name)
 }
 
 /// Runs of a plan.
@@ -110,14 +123,12 @@ struct Simulated {
 }
 
 fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Simulated, Failure> {
-    let overrides = campaign::overrides(args.seeds, &args.set)?;
-    let plan = Plan::parse(figure.scenario, figure.file, &overrides)
-        .map_err(|e| Failure::usage(e.to_string()))?;
+    let plan = load(figure, args.seeds, &args.set)?;
     if !args.from.is_empty() {
         return Ok(Simulated { records: finished(&plan, &args.from)?, of: plan.runs.len() });
     }
     let options = Options {
-        out: args.out.join("runs").join(&plan.name),
+        out: runs_in(&args.out, &plan),
         jobs: campaign::jobs(args.jobs)?,
         shard,
         resume: args.resume,
@@ -199,7 +210,8 @@ fn refuse_others(plan: &Plan, others: &[Record]) -> Result<(), Failure> {
         .hint("leave them out of --from, or say with --set what they were made with"))
 }
 
-fn values(parameters: &[(String, String)], names: &[String]) -> Vec<String> {
+/// The values of these parameters; empty where there is none.
+pub(super) fn values(parameters: &[(String, String)], names: &[String]) -> Vec<String> {
     let value = |name: &String| parameters.iter().find(|(other, _)| other == name);
     names.iter().map(|name| value(name).map_or(String::new(), |(_, v)| v.clone())).collect()
 }

@@ -8,6 +8,7 @@ mod figure;
 pub(crate) mod live;
 mod merge;
 mod page;
+mod plan;
 mod present;
 mod run;
 mod table;
@@ -18,6 +19,7 @@ use args::{SimAction, SimArgs};
 /// Does what was asked of the simulator.
 pub(crate) fn sim(args: &SimArgs) -> Result<u8, Failure> {
     match &args.action {
+        SimAction::Plan(args) => plan::plan(args),
         SimAction::Run(args) => run::run(args),
         SimAction::Live(args) => live::live(args),
         SimAction::Figure(args) => figure::figure(args),

@@ -12,13 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// `manypath-lab sim run`.
 pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
-    let file = args.file.display().to_string();
-    let text =
-        std::fs::read_to_string(&args.file).map_err(|e| Failure::new(format!("{file}: {e}")))?;
-    let overrides = campaign::overrides(args.campaign.seeds, &args.set)?;
-    let mut plan =
-        Plan::parse(&text, &file, &overrides).map_err(|e| Failure::usage(e.to_string()))?;
-    plan.retain(&args.setups, &args.cases).map_err(Failure::usage)?;
+    let seeds = args.campaign.seeds;
+    let plan = campaign::load(&args.file, seeds, &args.set, &args.setups, &args.cases)?;
     let keep = RunOptions { series: series(args)?, capture: args.pcapng };
     let options = campaign::options(&args.campaign, &args.campaign.out, keep)?;
     let records = campaign::run_plan(&plan, &options)?;

@@ -4,6 +4,7 @@ use super::report::Report;
 use super::{kernel, receiver, sender};
 use crate::failure::Failure;
 use crate::sim::args::{LiveTransport, SimLiveHostArgs};
+use crate::sim::campaign;
 use manypath_engine::{Config, Endpoint, Instant};
 use manypath_lab::Host;
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
@@ -22,7 +23,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 
 /// `manypath-lab sim-live-host`: binds, says "ready", reads the time of the start, does its part, reports.
 pub(crate) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
-    let plan = super::load(&args.file, args.seeds, &args.set, &args.cases)?;
+    let plan = campaign::load(&args.file, args.seeds, &args.set, &[], &args.cases)?;
     let missing = || Failure::usage(format!("--run {}: no such run", args.run));
     let run = plan.runs.get(args.run).ok_or_else(missing)?;
     let side = if args.sender { Host::Left } else { Host::Right };

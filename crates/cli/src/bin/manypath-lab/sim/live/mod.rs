@@ -24,11 +24,10 @@ use crate::sim::args::{LiveTransport, SimLiveArgs};
 use manypath_sim::campaign::{Options, Record, VERSION};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
-use std::path::Path;
 
 /// Runs, simulates, compares.
 pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
-    let plan = load(&args.file, args.seeds, &args.set, &args.cases)?;
+    let plan = campaign::load(&args.file, args.seeds, &args.set, &[], &args.cases)?;
     for run in &plan.runs {
         stage::check(&run.scenario, args.transport)?;
     }
@@ -51,22 +50,6 @@ pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
         println!("{} in {}", campaign::runs(lived.len()), args.out.display());
     }
     judge(args.tolerance, &plan, &simulated, &lived)
-}
-
-/// The plan of a scenario file with what the command line changes.
-fn load(
-    file: &Path,
-    seeds: Option<u32>,
-    set: &[String],
-    cases: &[String],
-) -> Result<Plan, Failure> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| Failure::new(format!("{name}: {e}")))?;
-    let overrides = campaign::overrides(seeds, set)?;
-    let plan = Plan::parse(&text, &name, &overrides);
-    let mut plan = plan.map_err(|e| Failure::usage(e.to_string()))?;
-    plan.retain(&[], cases).map_err(Failure::usage)?;
-    Ok(plan)
 }
 
 fn options(args: &SimLiveArgs, folder: &str, version: String) -> Result<Options, Failure> {
