@@ -159,6 +159,18 @@ fn the_runs_of_a_figure_have_commands_too() {
 }
 
 #[test]
+fn the_python_package_reads_results() {
+    let package = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python"));
+    let project = std::fs::read_to_string(package.join("pyproject.toml")).unwrap();
+    assert!(project.contains(&format!("\nversion = \"{}\"\n", env!("CARGO_PKG_VERSION"))));
+    let mut python = Command::new("python3");
+    python.args(["-B", "-m", "unittest", "discover", "-s", "tests"]).current_dir(package);
+    let output = python.env("MANYPATH_LAB", env!("CARGO_BIN_EXE_manypath-lab")).output().unwrap();
+    ok(&output);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Ran 4 tests"));
+}
+
+#[test]
 fn wrong_input_is_answered_with_what_is_allowed() {
     let folder = Folder::new("wrong");
     let fails = |args: &[&str], message: &str| {
