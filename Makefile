@@ -46,7 +46,7 @@ test: ## Run everything that continuous integration checks
 
 # The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
 test-full: test build ## Run the slower checks, too
-	@scripts/setup full static python
+	@scripts/setup full static python campaigns
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test it -- --ignored throughput::
 	$(CARGO) test --release --locked -p manypath-net --test it -- --ignored --test-threads 1 usrsctp::
@@ -58,6 +58,7 @@ test-full: test build ## Run the slower checks, too
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients:: kernel_sctp:: relayed_programs::
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients::
 	scripts/notebook
+	scripts/campaigns
 	packaging/container/test target/release/manypath
 	scripts/static $$(uname -m)
 	packaging/test/empty-root $${CARGO_TARGET_DIR:-target}/$$(uname -m)-unknown-linux-musl/dist/manypath
