@@ -19,6 +19,7 @@
  *     linger=MS                          stay so long afterwards: SHUTDOWN COMPLETE may be lost
  *     hang=0                             send everything, say "sent" and the checksum, and wait to be killed
  *     mark=BYTES                         say "mark" when so many have been received
+ *     stamp=0                            messages begin with the time at which they are handed over; see delay_ms
  *     by-message=0                       checksum of single messages, as with unordered=1
  *     rto-min=MS rto-max=MS path-max-retrans=N heartbeat=MS
  *     seed=99                            of the bytes that are sent
@@ -26,7 +27,8 @@
  *     seconds=60                         give up after this time
  *
  * With usrsctp also udp=9899 (0: directly over IP), peer-udp=9899 and sysctl.NAME=VALUE, such as
- * sysctl.nrsack_enable. Message i goes to stream i modulo the number of streams; "ready", "sent" and "mark" go to the
+ * sysctl.nrsack_enable. since_mark is the time from the mark to the last byte, delay_ms the mean age of the stamped messages
+ * that arrive then, which needs a common clock. Message i goes to stream i modulo the number of streams; "ready", "sent" and "mark" go to the
  * standard error. The checksum of what goes in one direction: checksum.h.
  */
 #include <pthread.h>
@@ -45,13 +47,18 @@
 static struct {
 	const char *role, *own, *peer, *pr;
 	unsigned udp, peer_udp, port, own_port, streams, unordered, value, idata, reset, wait, seconds, buffer, digest;
-	unsigned sealed, abort, hang, add, list, linger, by_message, rto_min, rto_max, path_max_retrans, heartbeat, seed;
+	unsigned sealed, stamp, abort, hang, add, list, linger, by_message, rto_min, rto_max, path_max_retrans, heartbeat, seed;
 	uint64_t send, receive, message, mark;
 } options = {.pr = "none", .udp = 9899, .peer_udp = 9899, .port = 5001, .streams = 1, .message = 16384,
 	     .seconds = 60, .buffer = 4 << 20, .digest = 1, .add = 2, .seed = 99};
 
 static struct checksum sent, received;
 static stack_socket association = NO_SOCKET;
+/* Of what arrives after the mark: times of CLOCK_REALTIME in seconds, sum of ages. */
+static struct {
+	double mark, last, age;
+	uint64_t messages;
+} arrivals;
 /* What notifications and calls have told. */
 static struct {
 	char supports[256];
@@ -244,8 +251,16 @@ static uint32_t seal(const uint8_t *data, size_t size) {
 	return sum;
 }
 
+static double clock_seconds(clockid_t clock) {
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static void send_message(uint8_t *message, size_t size, unsigned stream, int reliable) {
 	struct sctp_sendv_spa info = {.sendv_flags = SCTP_SEND_SNDINFO_VALID};
+	double at = clock_seconds(CLOCK_REALTIME);
 
 	if (options.digest || sent.messages == 0)
 		fill(message, size, options.seed);
@@ -253,6 +268,8 @@ static void send_message(uint8_t *message, size_t size, unsigned stream, int rel
 		uint32_t sum = seal(message + 4, size - 4);
 		memcpy(message, &sum, 4);
 	}
+	if (options.stamp && size >= sizeof(at))
+		memcpy(message, &at, sizeof(at));
 	info.sendv_sndinfo.snd_sid = (uint16_t)stream;
 	info.sendv_sndinfo.snd_flags = options.unordered ? SCTP_UNORDERED : 0;
 	if (!reliable) {
@@ -323,6 +340,19 @@ static int unfinished(void) {
 	return options.wait || received.bytes < options.receive || (options.reset && !answered);
 }
 
+static void note_arrival(const uint8_t *data, size_t size) {
+	double at;
+
+	arrivals.last = clock_seconds(CLOCK_REALTIME);
+	if (arrivals.mark == 0)
+		arrivals.mark = arrivals.last;
+	if (options.stamp && size >= sizeof(at)) {
+		memcpy(&at, data, sizeof(at));
+		arrivals.age += arrivals.last - at;
+		arrivals.messages++;
+	}
+}
+
 static void on_data(const uint8_t *data, size_t size, unsigned stream, int flags) {
 	uint64_t before = received.bytes;
 	uint32_t sum;
@@ -330,6 +360,8 @@ static void on_data(const uint8_t *data, size_t size, unsigned stream, int flags
 	checksum_add(&received, stream % MAX_STREAMS, data, size, flags & MSG_EOR);
 	if (options.mark > 0 && before < options.mark && received.bytes >= options.mark)
 		fputs("mark\n", stderr);
+	if (received.bytes >= options.mark)
+		note_arrival(data, size);
 	if (!options.sealed)
 		return;
 	memcpy(&sum, data, sizeof(sum));
@@ -365,7 +397,7 @@ static void set_number(const char *name, const char *text) {
 	} numbers[] = {
 		NUMBER(udp), {"peer-udp", &options.peer_udp}, NUMBER(port), {"own-port", &options.own_port},
 		NUMBER(streams), NUMBER(unordered), NUMBER(value), NUMBER(idata), NUMBER(reset), NUMBER(wait),
-		NUMBER(seconds), NUMBER(buffer), NUMBER(digest), NUMBER(sealed), NUMBER(abort), NUMBER(hang), NUMBER(add), NUMBER(list), NUMBER(linger),
+		NUMBER(seconds), NUMBER(buffer), NUMBER(digest), NUMBER(sealed), NUMBER(stamp), NUMBER(abort), NUMBER(hang), NUMBER(add), NUMBER(list), NUMBER(linger),
 		{"by-message", &options.by_message}, {"rto-min", &options.rto_min}, {"rto-max", &options.rto_max},
 		{"path-max-retrans", &options.path_max_retrans}, NUMBER(heartbeat), NUMBER(seed),
 	};
@@ -394,6 +426,8 @@ static void set_sysctl(const char *name, uint32_t value) {
 		{"nrsack_enable", usrsctp_sysctl_set_sctp_nrsack_enable},
 		{"pktdrop_enable", usrsctp_sysctl_set_sctp_pktdrop_enable},
 		{"cmt_on_off", usrsctp_sysctl_set_sctp_cmt_on_off},
+		{"cmt_use_dac", usrsctp_sysctl_set_sctp_cmt_use_dac},
+		{"buffer_splitting", usrsctp_sysctl_set_sctp_buffer_splitting},
 		{"max_burst_default", usrsctp_sysctl_set_sctp_max_burst_default},
 		{"rto_min_default", usrsctp_sysctl_set_sctp_rto_min_default},
 	};
@@ -496,23 +530,17 @@ static void abort_association(void) {
 		fail("abort");
 }
 
-static double seconds(void) {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void print_result(double took) {
 	char sum[2][65];
 
 	printf("{\"sent\":%llu,\"sent_digest\":\"%s\",\"sent_messages\":%llu,\"received\":%llu,\"received_digest\":\"%s\","
 	       "\"received_messages\":%llu,\"damaged\":%u,\"seconds\":%.3f,\"supports\":\"%s\",\"aborted\":%u,\"restarts\":%u,"
-	       "\"resets\":%u,\"added\":%u,\"refused\":%u,\"send_failed\":%u,\"end\":\"%s\"}\n",
+	       "\"resets\":%u,\"added\":%u,\"refused\":%u,\"send_failed\":%u,\"end\":\"%s\",\"since_mark\":%.4f,\"delay_ms\":%.3f}\n",
 	       (unsigned long long)sent.bytes, checksum_text(&sent, sum[0]), (unsigned long long)sent.messages,
 	       (unsigned long long)received.bytes, checksum_text(&received, sum[1]), (unsigned long long)received.messages,
 	       seen.damaged, took, seen.supports, seen.aborted, seen.restarts, seen.resets, seen.added, seen.refused,
-	       seen.send_failed, seen.end);
+	       seen.send_failed, seen.end, arrivals.last - arrivals.mark,
+	       arrivals.messages ? 1e3 * arrivals.age / (double)arrivals.messages : 0.0);
 	fflush(stdout);
 }
 
@@ -528,7 +556,7 @@ int main(int count, char **words) {
 	checksum_start(&sent, options.unordered || options.by_message);
 	checksum_start(&received, options.unordered || options.by_message);
 	associate();
-	start = seconds();
+	start = clock_seconds(CLOCK_MONOTONIC);
 	if (pthread_create(&sender, NULL, send_all, NULL) != 0)
 		fail("thread");
 	while (unfinished() && receive_some(buffer, sizeof(buffer)))
@@ -546,7 +574,7 @@ int main(int count, char **words) {
 		stack_shutdown(association);
 	while ((!options.abort || ABORT_IS_A_FLAG) && receive_some(buffer, sizeof(buffer)))
 		;
-	print_result(seconds() - start);
+	print_result(clock_seconds(CLOCK_MONOTONIC) - start);
 	/* Where no kernel has SCTP only this process answers another SHUTDOWN ACK (RFC 9260 section 8.4). */
 	usleep(options.linger * 1000);
 	(void)stack_close(association);
