@@ -63,6 +63,8 @@ test-full: test build ## Run the slower checks, too
 	scripts/static $$(uname -m)
 	packaging/test/empty-root $${CARGO_TARGET_DIR:-target}/$$(uname -m)-unknown-linux-musl/dist/manypath
 	$(MAKE) interop
+	@scripts/setup ns3
+	bench/second-simulator --quick
 	@scripts/setup kernels
 	scripts/kernels --only 6.12
 	$(MAKE) deb-test
