@@ -188,6 +188,8 @@ fn wrong_input_is_answered_with_what_is_allowed() {
     fails(&["run", "small.toml", "--set", "measure"], "expected KEY=VALUE");
     fails(&["run", "small.toml", "--set", "measure=long"], "measure: expected a time");
     fails(&["run", "small.toml", "--series", "1"], "expected a time");
+    let grid = ["figure", "dreibholz2010-fig7", "--grid-seed", "7"];
+    fails(&grid, "--grid-seed draws a grid for manypath-dynamic alone");
     fails(&["compare", "no", "nothing"], "no");
     fails(&["plan", "small.toml", "--case", "none"], "there is no case");
     fails(&["plan", "--figure", "fig8"], "there are: dreibholz2010-fig4");

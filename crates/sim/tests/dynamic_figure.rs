@@ -1,7 +1,7 @@
 //! The figure about the dynamic scheduler: what was not simulated is not met, and no loss is hidden.
 
 use manypath_sim::campaign::{Options, Record, Shard, execute};
-use manypath_sim::figure::{Figure, Runs, figures, plot};
+use manypath_sim::figure::{Figure, Runs, figures, fresh_grid, plot};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 
@@ -17,7 +17,11 @@ fn records() -> Vec<Record> {
     let mut plan =
         Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
     plan.retain(&["grid-07".into(), "grid-71".into()], &[]).unwrap();
-    let out = std::env::temp_dir().join(format!("manypath-dynamic-{}", std::process::id()));
+    done(&plan, "figure")
+}
+
+fn done(plan: &Plan, name: &str) -> Vec<Record> {
+    let out = std::env::temp_dir().join(format!("manypath-dynamic-{name}-{}", std::process::id()));
     let options = Options {
         out: out.clone(),
         jobs: 2,
@@ -27,7 +31,7 @@ fn records() -> Vec<Record> {
         version: "test".into(),
         commit: None,
     };
-    let records = execute(&plan, &options, &mut |_| ()).unwrap();
+    let records = execute(plan, &options, &mut |_| ()).unwrap();
     std::fs::remove_dir_all(out).unwrap();
     records
 }
@@ -70,4 +74,41 @@ fn losses_are_listed_and_missing_runs_are_no_success() {
     assert!(!single.met && single.ours.contains("below at 1"), "{single:?}");
     let svg = plot::to_svg(&(figure.draw)(&runs));
     assert!(svg.contains("dynamic / best single path") || svg.contains("dynamic / single path"));
+}
+
+/// The slowest networks of a fresh grid, three schedulers, one seed: then the dynamic one is made worse on one of them.
+#[test]
+fn each_network_of_a_fresh_grid_that_is_lost_has_its_row() {
+    let figure = fresh_grid(7);
+    let mut plan = Plan::parse(figure.scenario, figure.file, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let mbit = |setup: &str| -> f64 {
+        let run = plan.runs.iter().find(|run| run.setup == setup).unwrap();
+        let rates = run.scenario.parameters().into_iter();
+        rates
+            .filter(|(name, _)| name.starts_with("path.") && name.ends_with(".rate"))
+            .map(|(_, bps)| bps.parse::<f64>().unwrap() / 1e6)
+            .sum()
+    };
+    let mut setups = plan.setups.clone();
+    setups.sort_by(|a, b| mbit(a).total_cmp(&mbit(b)));
+    setups.truncate(2);
+    let cases = ["dynamic", "round robin", "LSFR"].map(String::from);
+    plan.retain(&setups, &cases).unwrap();
+    plan.runs.retain(|run| run.seed == 1);
+    let mut records = done(&plan, "fresh");
+    assert_eq!(records.len(), 6);
+    for record in records.iter_mut().filter(|record| record.case == "dynamic") {
+        let value = if record.setup == setups[0] { 0.001 } else { 1000.0 };
+        let goodput = record.figures.iter_mut().filter(|(name, _)| name == "throughput_mbps");
+        goodput.for_each(|(_, figure)| *figure = Some(value));
+    }
+    let verdict = (figure.judge)(&Runs::new(&records));
+    let goodput: Vec<_> = verdict.iter().filter(|c| c.criterion.starts_with("goodput")).collect();
+    assert_eq!(goodput.len(), 2, "{goodput:?}");
+    assert!(goodput[0].ours.contains("lost at 1, undecided at 0"), "{goodput:?}");
+    assert!(goodput[1].criterion.contains(&setups[0]) && goodput.iter().all(|c| !c.met));
+    let details = (figure.details)(&Runs::new(&records));
+    assert!(details.contains(&format!("| {} | **loses** |", setups[0])), "{details}");
+    assert!(details.contains(&format!("| {} | holds |", setups[1])), "{details}");
+    assert!(plot::to_svg(&(figure.draw)(&Runs::new(&records))).contains("Goodput"));
 }

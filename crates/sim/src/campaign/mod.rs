@@ -21,7 +21,7 @@ pub use compare::{Comparison, compare};
 pub use execute::{CampaignError, Options, Progress, Runner, Shard, execute, execute_by};
 pub use journal::merge;
 pub use record::{Record, id, point};
-pub use statistics::{Summary, student_t_975, summarise};
+pub use statistics::{Median, Summary, median, student_t_975, summarise};
 pub use table::to_csv;
 
 /// Which engine and which simulator do the runs: their version, and a digest of their sources, which is the same

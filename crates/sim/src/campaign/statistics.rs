@@ -50,9 +50,56 @@ pub fn student_t_975(degrees: usize) -> f64 {
     }
 }
 
+/// The median of several runs with an interval that holds whatever the distribution is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Median {
+    /// The middle one, or the mean of the two in the middle.
+    pub median: f64,
+    /// From a run's value to another one's: the median of all possible runs lies between them with 95 % or more if
+    /// there are six runs at least. Otherwise the least and the largest value, which are less sure.
+    pub interval: (f64, f64),
+}
+
+/// The median of values, infinite ones among them; `None` if there are none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<Median> {
+    let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    let last = count.checked_sub(1)?;
+    // The chance that fewer than `left_out + 1` of all values are on one side of the true median.
+    let mut left_out = 0;
+    let (mut ways, mut beyond) = (1.0, 1.0);
+    let most = 0.025 * 2f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    while left_out < last / 2 {
+        ways *= (count - left_out) as f64 / (left_out + 1) as f64;
+        beyond += ways;
+        if beyond > most {
+            break;
+        }
+        left_out += 1;
+    }
+    let middle = f64::midpoint(values[last / 2], values[count / 2]);
+    Some(Median { median: middle, interval: (values[left_out], values[last - left_out]) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The ranks of printed tables: the least and the largest of 6 to 8 values, the second ones of 9 to 11, the third of 12.
+    #[test]
+    fn the_interval_of_the_median_has_the_ranks_of_printed_tables() {
+        let ranks = |count: u32| median((1..=count).rev().map(f64::from)).unwrap();
+        for (count, from) in
+            [(1, 1.0), (5, 1.0), (6, 1.0), (8, 1.0), (9, 2.0), (11, 2.0), (12, 3.0), (20, 6.0)]
+        {
+            let Median { median, interval } = ranks(count);
+            assert_eq!(interval, (from, f64::from(count) + 1.0 - from), "{count}");
+            assert_eq!(median, f64::from(count + 1) / 2.0);
+        }
+        assert_eq!(median([f64::NAN]), None);
+        assert_eq!(median([f64::INFINITY, 2.0, 1.0]).map(|m| m.median), Some(2.0));
+    }
 
     #[test]
     fn the_interval_is_that_of_the_textbook() {

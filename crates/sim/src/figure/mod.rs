@@ -16,7 +16,7 @@ mod verdict;
 pub use catalogue::{Figure, figures};
 pub use curves::{Runs, to_csv};
 pub use dreibholz2010::CONTRADICTIONS;
-pub use manypath_dynamic::design;
+pub use manypath_dynamic::{design, fresh_grid};
 pub use own::draw;
 pub use series::series_chart;
 pub use verdict::Criterion;

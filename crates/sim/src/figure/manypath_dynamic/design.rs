@@ -10,6 +10,7 @@ const POINTS: usize = 72;
 const SEED: u64 = 2010;
 /// Most paths of a point.
 const PATHS: usize = 4;
+const MOST_MBIT: f64 = 100.0;
 /// Factors: rate, delay and loss of each path, then the others.
 const COLUMNS: usize = 3 * PATHS + 7;
 
@@ -18,37 +19,38 @@ const CHANGE_S: u32 = 10;
 const RETURN_S: u32 = 15;
 
 /// A row of the hypercube: numbers from 0 to 1 that are handed out to the factors in turn.
-struct Row {
+pub(super) struct Row {
     values: std::vec::IntoIter<f64>,
 }
 
 impl Row {
-    fn take(&mut self) -> f64 {
+    pub(super) fn take(&mut self) -> f64 {
         self.values.next().unwrap_or(0.5)
     }
 
     /// Between `from` and `to`, evenly in the logarithm, to three significant digits.
-    fn scaled(&mut self, from: f64, to: f64) -> f64 {
+    pub(super) fn scaled(&mut self, from: f64, to: f64) -> f64 {
         three_digits(from * (to / from).powf(self.take()))
     }
 
     /// A number below `count`.
-    fn choice(&mut self, count: usize) -> usize {
+    pub(super) fn choice(&mut self, count: usize) -> usize {
         ((self.take() * count as f64) as usize).min(count - 1)
     }
 }
 
+/// A path of a point.
 #[derive(Clone, Copy)]
-struct PathDraw {
-    mbit: f64,
-    delay_ms: f64,
-    loss_percent: f64,
+pub(super) struct PathDraw {
+    pub(super) mbit: f64,
+    pub(super) delay_ms: f64,
+    pub(super) loss_percent: f64,
 }
 
 /// The grid as setups of a scenario file.
 pub fn design() -> String {
     let mut out = String::new();
-    for (number, row) in (1..).zip(hypercube()) {
+    for (number, row) in (1..).zip(hypercube(SEED, POINTS, COLUMNS)) {
         // Memory takes everything.
         let _ = write_point(&mut out, number, row);
     }
@@ -56,24 +58,24 @@ pub fn design() -> String {
 }
 
 /// Every column has one number in each of as many equal intervals as there are points.
-fn hypercube() -> Vec<Row> {
-    let mut rng = Rng::new(SEED);
-    let mut rows = vec![Vec::new(); POINTS];
-    for _ in 0..COLUMNS {
-        let mut order: Vec<usize> = (0..POINTS).collect();
-        for last in (1..POINTS).rev() {
+pub(super) fn hypercube(seed: u64, points: usize, columns: usize) -> Vec<Row> {
+    let mut rng = Rng::new(seed);
+    let mut rows = vec![Vec::new(); points];
+    for _ in 0..columns {
+        let mut order: Vec<usize> = (0..points).collect();
+        for last in (1..points).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
         for (row, place) in rows.iter_mut().zip(order) {
             let within = rng.below(1000) as f64 / 1000.0;
-            row.push((place as f64 + within) / POINTS as f64);
+            row.push((place as f64 + within) / points as f64);
         }
     }
     rows.into_iter().map(|values| Row { values: values.into_iter() }).collect()
 }
 
 fn write_point(out: &mut String, number: usize, mut row: Row) -> std::fmt::Result {
-    let draws: Vec<PathDraw> = (0..PATHS).map(|_| draw_path(&mut row)).collect();
+    let draws: Vec<PathDraw> = (0..PATHS).map(|_| draw_path(&mut row, MOST_MBIT)).collect();
     let paths = &draws[..2 + row.choice(PATHS - 1)];
     let factor = row.scaled(0.5, 4.0);
     let streams = row.scaled(1.0, 32.5) as usize;
@@ -101,6 +103,17 @@ fn write_point(out: &mut String, number: usize, mut row: Row) -> std::fmt::Resul
         };
         write_path(out, *path, changed)?;
     }
+    write_apps(out, streams, mix, informed)
+}
+
+/// The applications of a point: an interactive one, if the `mix` has it and there are streams for both, and bulk data. `informed`: the
+/// bulk application knows what its streams hold in the buffer.
+pub(super) fn write_apps(
+    out: &mut String,
+    streams: usize,
+    mix: usize,
+    informed: bool,
+) -> std::fmt::Result {
     writeln!(out, "]\napp = [")?;
     let others = if streams > 1 { write_interactive(out, mix)? } else { 0 };
     let bulk = (streams - others.min(streams - 1)).max(1);
@@ -111,8 +124,9 @@ fn write_point(out: &mut String, number: usize, mut row: Row) -> std::fmt::Resul
     writeln!(out, "]")
 }
 
-fn draw_path(row: &mut Row) -> PathDraw {
-    let (mbit, delay_ms) = (row.scaled(1.0, 100.0), row.scaled(5.0, 300.0));
+/// A path of at most `most_mbit` Mbit/s.
+pub(super) fn draw_path(row: &mut Row, most_mbit: f64) -> PathDraw {
+    let (mbit, delay_ms) = (row.scaled(1.0, most_mbit), row.scaled(5.0, 300.0));
     // Two of five paths lose nothing.
     let lossy = row.take();
     let loss_percent =
@@ -120,7 +134,11 @@ fn draw_path(row: &mut Row) -> PathDraw {
     PathDraw { mbit, delay_ms, loss_percent }
 }
 
-fn write_path(out: &mut String, path: PathDraw, change: Option<String>) -> std::fmt::Result {
+pub(super) fn write_path(
+    out: &mut String,
+    path: PathDraw,
+    change: Option<String>,
+) -> std::fmt::Result {
     let PathDraw { mbit, delay_ms, loss_percent } = path;
     // Queues of 200 ms, but not of less than 20 or more than 500 packets.
     let queue = (mbit * 1e6 * 0.2 / 12_000.0).round().clamp(20.0, 500.0);
@@ -171,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_factor_is_spread_evenly() {
-        let rows = hypercube();
+        let rows = hypercube(super::SEED, super::POINTS, super::COLUMNS);
         let low = rows.into_iter().map(|mut row| row.take()).filter(|value| *value < 0.25).count();
         assert_eq!(low, super::POINTS / 4);
     }

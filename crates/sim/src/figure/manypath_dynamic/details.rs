@@ -215,22 +215,26 @@ fn changes(all: &[Point<'_>]) -> String {
     )
 }
 
+/// Rate, delay and loss of each path.
+pub(super) fn path_texts(run: &Record) -> String {
+    let path = |name| {
+        let loss = number_of(run, name, "loss");
+        let loss = if loss > 0.0 { format!(", {:.2} %", loss * 100.0) } else { String::new() };
+        let mbit = number(number_of(run, name, "rate") / 1e6);
+        let ms = number(number_of(run, name, "delay") * 1e3);
+        let mark = if number_of(run, name, "changes") > 0.0 { "*" } else { "" };
+        format!("{mark}{mbit} Mbit/s, {ms} ms{loss}")
+    };
+    paths(run).map(path).collect::<Vec<_>>().join("; ")
+}
+
 /// The networks of the grid.
 fn networks(all: &[Point<'_>]) -> String {
     let rows = grid::points(all).filter_map(|point| {
         let run = point.example()?;
-        let path = |name| {
-            let loss = number_of(run, name, "loss");
-            let loss = if loss > 0.0 { format!(", {:.2} %", loss * 100.0) } else { String::new() };
-            let mbit = number(number_of(run, name, "rate") / 1e6);
-            let ms = number(number_of(run, name, "delay") * 1e3);
-            let mark = if number_of(run, name, "changes") > 0.0 { "*" } else { "" };
-            format!("{mark}{mbit} Mbit/s, {ms} ms{loss}")
-        };
-        let paths: Vec<String> = paths(run).map(path).collect();
         let kind = run.parameter("app.interactive.kind").unwrap_or("none").to_owned();
         let kib = format!("{} ({:.1})", point.kib, point.kib * 1024.0 / equation_1(run));
-        Some(vec![point.setup.to_owned(), paths.join("; "), kib, streams(run).to_string(), kind])
+        Some(vec![point.setup.to_owned(), path_texts(run), kib, streams(run).to_string(), kind])
     });
     let titles =
         ["point", "paths (*: changes)", "KiB (x Equation 1)", "streams", "interactive application"];
@@ -269,7 +273,7 @@ fn seconds(value: f64) -> String {
 }
 
 /// Three significant digits.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }

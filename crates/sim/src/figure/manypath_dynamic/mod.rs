@@ -3,11 +3,13 @@
 
 mod design;
 mod details;
+mod fresh;
 mod grid;
 mod paper;
 mod points;
 
 pub use design::design;
+pub use fresh::fresh_grid;
 
 use super::catalogue::Figure;
 use super::curves::Runs;

@@ -46,6 +46,12 @@ impl<'a> Point<'a> {
         summarise(runs.map(|run| run.figure(figure))).map_or(f64::NAN, |summary| summary.mean)
     }
 
+    /// The figure of every run, NaN where it has none.
+    pub(super) fn values(&self, case: &str, figure: &str) -> Vec<f64> {
+        let runs = self.runs.iter().filter(|run| run.case == case);
+        runs.map(|run| run.figure(figure)).collect()
+    }
+
     /// As [`Self::mean`]; of the single paths the best: the most of a throughput, the least of a delay.
     pub(super) fn value(&self, case: &str, figure: &str) -> f64 {
         if case != SINGLE {
@@ -77,6 +83,14 @@ impl<'a> Point<'a> {
     pub(super) fn example(&self) -> Option<&'a Record> {
         self.runs.iter().find(|run| run.case == DYNAMIC).copied()
     }
+}
+
+/// All cases of a point but the dynamic scheduler's.
+pub(super) fn rivals<'a>(point: &Point<'a>) -> Vec<&'a str> {
+    let mut cases: Vec<&str> = point.runs.iter().map(|run| run.case.as_str()).collect();
+    cases.retain(|case| *case != DYNAMIC);
+    cases.dedup();
+    cases
 }
 
 /// The middle of values; NaN if there are none.

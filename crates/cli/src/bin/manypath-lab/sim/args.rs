@@ -39,7 +39,7 @@ pub(crate) enum SimAction {
     Live(SimLiveArgs),
     /// Simulate a published figure: SVG, CSV, and a table that compares it with the publication.
     #[command(
-        after_help = "Example:\n  manypath-lab sim figure dreibholz2010-fig7 --output figures\n  manypath-lab sim figure --all --seeds 2 --set measure=30s"
+        after_help = "Example:\n  manypath-lab sim figure dreibholz2010-fig7 --output figures\n  manypath-lab sim figure --all --seeds 2 --set measure=30s\n  manypath-lab sim figure manypath-dynamic --grid-seed 7"
     )]
     Figure(SimFigureArgs),
     /// List the published figures that can be simulated.
@@ -237,6 +237,10 @@ pub(crate) struct SimFigureArgs {
     /// earlier ones.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "shard"])]
     pub(crate) from: Vec<PathBuf>,
+    /// Draw a fresh grid of networks with this seed in place of the figure's own setups
+    /// (manypath-dynamic), and print each network where the figure's scheduler loses.
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["all", "page"])]
+    pub(crate) grid_seed: Option<u64>,
     /// Print the verdicts as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

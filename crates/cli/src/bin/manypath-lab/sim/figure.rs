@@ -6,11 +6,14 @@ use super::table::align;
 use super::{bars, campaign, present};
 use crate::failure::Failure;
 use manypath_sim::campaign::{Options, Record, Shard, VERSION, merge, point};
-use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};
+use manypath_sim::figure::{Criterion, Figure, Runs, figures, fresh_grid, plot, to_csv};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The figure that has a grid of networks.
+const WITH_GRID: &str = "manypath-dynamic";
 
 /// Simulates figures and writes what they look like. Fails if a criterion is not met.
 pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
@@ -91,6 +94,13 @@ pub(super) fn list(json: bool) -> Result<u8, Failure> {
 fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
     if args.all {
         return Ok(figures().iter().collect());
+    }
+    if let Some(seed) = args.grid_seed {
+        return match args.names.as_slice() {
+            // For as long as the program runs.
+            [name] if name == WITH_GRID => Ok(vec![Box::leak(Box::new(fresh_grid(seed)))]),
+            _ => Err(Failure::usage(format!("--grid-seed draws a grid for {WITH_GRID} alone"))),
+        };
     }
     args.names.iter().map(|name| find(name)).collect()
 }
