@@ -37,4 +37,5 @@ mod support;
 mod theory;
 mod traces;
 mod variants;
+mod weights;
 mod windows;

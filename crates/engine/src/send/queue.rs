@@ -451,12 +451,16 @@ impl SendQueue {
         match self.begun {
             Some(begun) => self.may_go_on(begun, taker).then_some(begun),
             None => {
-                let lane = self.lane(taker.path);
                 let own = self.next_to_begin(taker);
-                if own.is_some() || taker.helps.is_empty() {
+                let is_urgent = own.is_some_and(|id| self.is_interactive(id));
+                if taker.helps.is_empty() || is_urgent || (own.is_some() && !self.shares_whole()) {
                     return own;
                 }
-                self.scheduler.next(lane, &|id| self.may_help(id, taker))
+                let lane = self.lane(taker.path);
+                let guest = self.scheduler.next(lane, &|id| self.may_help(id, taker));
+                let precedes =
+                    |id: &StreamId| own.is_none_or(|own| self.scheduler.is_owed(*id, own));
+                guest.filter(precedes).or(own)
             }
         }
     }
@@ -569,7 +573,12 @@ impl SendQueue {
     }
 
     pub(super) fn lane(&self, path: PathId) -> Lane {
-        (self.mapping != StreamMapping::Any).then_some(path)
+        (self.mapping != StreamMapping::Any && !self.shares_whole()).then_some(path)
+    }
+
+    /// Whether every stream has a part of what all paths carry, although it is tied to one.
+    fn shares_whole(&self) -> bool {
+        self.dynamic.is_some() && self.scheduler.has_common_parts()
     }
 }
 

@@ -24,6 +24,14 @@ impl StreamScheduler for FairCapacity {
     fn remove(&mut self, stream: StreamId) {
         self.0.remove(stream);
     }
+
+    fn has_common_parts(&self) -> bool {
+        self.0.has_common_parts()
+    }
+
+    fn is_owed(&self, other: StreamId, own: StreamId) -> bool {
+        self.0.is_owed(other, own)
+    }
 }
 
 #[cfg(test)]

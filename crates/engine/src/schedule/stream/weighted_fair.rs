@@ -9,11 +9,21 @@
 //! While two streams have something to send, what they got differs, each divided by its weight, by
 //! no more than one message of each divided by its weight. Streams that are tied to paths compete
 //! on their path only, so each lane has its own V.
+//!
+//! Where paths may take over each other's streams all share one V. A path serves its own streams first, and
+//! one of another path if that is [`OWED`] bytes behind the part that its weight gives it: only what the
+//! weights ask for travels over more than one path. A stream that no path may help is owed [`MOST_OWED`] bytes at
+//! most, or it would keep all others waiting when one may.
 
 use super::{Departure, Head, Lane, StreamScheduler};
 use crate::config::StreamOptions;
 use alloc::collections::{BTreeMap, BTreeSet};
 use manypath_wire::StreamId;
+
+/// Bytes that a stream is behind before another path takes some of it.
+const OWED: usize = 16 << 10;
+/// Bytes that a stream gets later at most, of those that it was behind.
+const MOST_OWED: usize = 512 << 10;
 
 /// Virtual time: bytes per unit of weight, with 16 bits behind the point.
 type Virtual = u128;
@@ -66,6 +76,7 @@ impl StreamScheduler for WeightedFair {
             share.lane = departure.lane;
             share.sent = *now;
         }
+        share.sent = share.sent.max(now.saturating_sub(share.cost(MOST_OWED)));
         share.sent += share.cost(departure.bytes);
         *now = share.sent.max(*now);
         if let Some(head) = departure.next {
@@ -73,6 +84,17 @@ impl StreamScheduler for WeightedFair {
             share.queued = Some((done, head));
             self.order.insert((done, stream));
         }
+    }
+
+    fn has_common_parts(&self) -> bool {
+        true
+    }
+
+    fn is_owed(&self, other: StreamId, own: StreamId) -> bool {
+        let (Some(other), Some(own)) = (self.shares.get(&other), self.shares.get(&own)) else {
+            return false;
+        };
+        other.sent + other.cost(OWED) < own.sent
     }
 
     fn remove(&mut self, stream: StreamId) {
@@ -144,6 +166,25 @@ mod tests {
         let both = |stream: StreamId| stream.0 < 3;
         let sent: Vec<_> = (0..20).filter_map(|_| bench.send_for(fast, &both)).collect();
         assert!((10..=11).contains(&sent.iter().filter(|sent| **sent == 2).count()), "{sent:?}");
+    }
+
+    #[test]
+    fn who_is_far_behind_is_owed_something_but_not_all_of_it() {
+        let mut bench = Bench::new(WeightedFair::default());
+        set(&mut bench, 2, 4);
+        (1..=2).for_each(|stream| bench.queue(stream, 1000, 5000));
+        let owed = |bench: &Bench<WeightedFair>| bench.scheduler.is_owed(StreamId(2), StreamId(1));
+        let first = |stream: StreamId| stream.0 == 1;
+        // Its weight is 4 and it got nothing: behind by 16,384 bytes of its own when the other one has a fourth of that.
+        let sent: Vec<_> = (0..4).filter_map(|_| bench.send_for(None, &first)).collect();
+        assert_eq!((sent.len(), owed(&bench)), (4, false));
+        bench.send_for(None, &first);
+        assert!(owed(&bench));
+        assert!(!bench.scheduler.is_owed(StreamId(1), StreamId(2)));
+        // 2,000,000 bytes behind, of which it gets 524,288 before both take turns again.
+        (0..500).for_each(|_| drop(bench.send_for(None, &first)));
+        let alone = (0..1000).take_while(|_| bench.send(1) == [2]).count();
+        assert!((524..=530).contains(&alone), "{alone}");
     }
 
     proptest! {
