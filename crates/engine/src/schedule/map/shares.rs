@@ -54,7 +54,7 @@ pub(crate) struct Share {
     pub(crate) round_trip: Duration,
     /// Bytes in flight; zero: the path should not be used.
     pub(crate) most: usize,
-    /// What faster paths need for themselves.
+    /// What clearly faster paths need for themselves.
     pub(crate) faster: usize,
     /// What they have in the buffers if it waits for this path.
     pub(crate) joined: usize,
@@ -96,7 +96,7 @@ fn ahead(given: &[(&PathNeed, usize)], slow: &PathNeed, (window, joint): (usize,
 fn level(given: &mut [(&PathNeed, usize)]) {
     let Some(last) = given.iter().rposition(|(_, most)| *most > 0) else { return };
     let longest = given[last].0.round_trip;
-    let first = given.iter().position(|(path, _)| path.round_trip * 5 >= longest * 4);
+    let first = given.iter().position(|(path, _)| !is_faster(path.round_trip, longest));
     let alike = &mut given[first.unwrap_or(last)..=last];
     let least = |path: &PathNeed| 2 * path.packet;
     let beyond = |path: &PathNeed| path.need().unwrap_or_default().saturating_sub(least(path));
@@ -109,17 +109,26 @@ fn level(given: &mut [(&PathNeed, usize)]) {
     }
 }
 
+/// Whether a round trip takes clearly less than another one.
+fn is_faster(trip: Duration, other: Duration) -> bool {
+    trip * 5 < other * 4
+}
+
 /// The shares. Nobody needs what is left in the end: all grow alike.
 fn share_out(given: &[(&PathNeed, usize)], window: usize, joint: u64) -> Vec<Share> {
     let totals = given.iter().enumerate().map(|(at, (path, most))| {
         if *most > 0 { ahead(&given[..at], path, (window, joint)) + most } else { 0 }
     });
     let total = totals.max().unwrap_or_default().max(1);
+    // A path that takes about as long owes the others nothing: none of them waits for another.
+    let faster = |slow: &PathNeed| {
+        given.partition_point(|(path, _)| is_faster(path.round_trip, slow.round_trip))
+    };
     let share = |(at, (path, most)): (usize, &(&PathNeed, usize))| Share {
         id: path.id,
         round_trip: path.round_trip,
         most: if total < window { scaled(*most, window, total) } else { *most },
-        faster: ahead(&given[..at], path, (window, 0)),
+        faster: ahead(&given[..faster(path)], path, (window, 0)),
         joined: ahead(&given[..at], path, (window, WHOLE)),
     };
     given.iter().enumerate().map(share).collect()

@@ -93,6 +93,16 @@ fn paths_alike_share_alike() {
     assert!(first + second <= 32_000 && first.abs_diff(second) < PACKET, "{first} {second}");
 }
 
+/// Three paths of 5 Mbit/s in a window of 64 KiB: one of them had to leave room for all that the others need.
+#[test]
+fn paths_alike_leave_no_room_for_each_other() {
+    let faster = |of: &[(u64, u64)]| -> Vec<usize> {
+        shares(&paths(of), 65_536, 0).iter().map(|share| share.faster).collect()
+    };
+    assert_eq!(faster(&[(625_000, 40), (625_000, 41), (625_000, 42)]), [0; 3]);
+    assert_eq!(faster(&[(625_000, 20), (625_000, 42), (625_000, 41)]), [0, 15_500, 15_500]);
+}
+
 #[test]
 fn what_is_not_known_yet_keeps_nobody_away() {
     let mut unknown = paths(&TWO);
