@@ -49,6 +49,7 @@ mod proxy;
 mod relays;
 mod rules;
 mod scopes;
+mod scratch;
 mod service;
 mod services;
 mod settings;

@@ -30,6 +30,7 @@ use crate::peers::{Lifetimes, Peers};
 use crate::relays::Relays;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
+use crate::scratch::Scratch;
 use crate::service::Service;
 use crate::services::{RelayConfig, Services};
 use crate::settings::Settings;
@@ -54,8 +55,6 @@ use tracing::{info, warn};
 
 /// Events taken from the kernel in one turn.
 const EVENTS_PER_TURN: usize = 1024;
-/// Bytes that one read takes from a local socket at most.
-const READ_SIZE: usize = 64 << 10;
 /// Rounds of settling in one turn: a flush makes room for more messages, and may cause events (an
 /// unreachable network).
 const ROUNDS_PER_TURN: usize = 8;
@@ -86,7 +85,7 @@ pub struct Stack {
     pub(crate) succession: Succession,
     /// What it may do to its host, if it has been confined.
     pub(crate) confinement: Option<Confinement>,
-    pub(crate) scratch: Box<[u8]>,
+    pub(crate) scratch: Scratch,
     /// The last turn ended before everything that it caused was done.
     unsettled: bool,
 }
@@ -171,7 +170,7 @@ impl Stack {
             deserted: None,
             succession: Succession::default(),
             confinement: None,
-            scratch: vec![0; READ_SIZE].into_boxed_slice(),
+            scratch: Scratch::default(),
             unsettled: false,
             services: Services::default(),
             relays: Relays::default(),

@@ -18,6 +18,7 @@ use crate::budgets::follow_quotas;
 use crate::core::Core;
 use crate::gateway::Totals;
 use crate::proven::PeerId;
+use crate::scratch::Scratch;
 use crate::services::Services;
 use crate::timers::Timer;
 use connection::Connection;
@@ -177,7 +178,12 @@ impl Relays {
 
     /// Lets the relays move bytes, one after the other, until the turn's budget is used up. The
     /// next turn begins where this one has stopped.
-    pub(crate) fn service(&mut self, base: &mut Base, services: &mut Services, scratch: &mut [u8]) {
+    pub(crate) fn service(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        scratch: &mut Scratch,
+    ) {
         let mut before = std::mem::take(&mut self.ready);
         let after = before.split_off(&self.next);
         for id in after.into_iter().chain(before) {
@@ -194,7 +200,7 @@ impl Relays {
         &mut self,
         base: &mut Base,
         services: &mut Services,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
         id: RelayId,
     ) {
         let before = self.moved_by(id);
@@ -221,7 +227,7 @@ impl Relays {
     fn service_flow_relay(
         &mut self,
         base: &mut Base,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
         id: RelayId,
     ) -> Option<Progress> {
         let relay = self.sctp.get_mut(&id)?;

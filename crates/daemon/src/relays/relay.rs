@@ -7,6 +7,7 @@
 use crate::budgets::Counter;
 use crate::relays::rates::Share;
 use crate::relays::socket_options::Patience;
+use crate::scratch::Scratch;
 use crate::socket::{Moved, Socket};
 use bytes::Bytes;
 use manypath_engine::AssociationId;
@@ -147,7 +148,7 @@ impl Relay {
         &mut self,
         flows: Option<&mut Flows>,
         most: usize,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
     ) -> Progress {
         let turn = TURN.min(most);
         if self.socket.is_broken() {
@@ -170,7 +171,7 @@ impl Relay {
         }
     }
 
-    fn socket_to_flow(&mut self, mux: &mut Flows, turn: usize, scratch: &mut [u8]) -> Progress {
+    fn socket_to_flow(&mut self, mux: &mut Flows, turn: usize, scratch: &mut Scratch) -> Progress {
         let mut left = turn;
         while self.outward == Half::Open && self.socket.is_readable() {
             let room = mux.writable(self.flow).min(scratch.len()).min(left);
@@ -181,8 +182,7 @@ impl Relay {
                 Moved::Bytes(bytes) => {
                     left -= bytes;
                     self.sent += bytes as u64;
-                    let piece = Bytes::copy_from_slice(&scratch[..bytes]);
-                    if mux.write(self.flow, piece).is_err() {
+                    if mux.write(self.flow, scratch.take(bytes)).is_err() {
                         return Progress::Broken;
                     }
                 }
