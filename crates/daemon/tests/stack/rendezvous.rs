@@ -262,6 +262,26 @@ fn a_host_is_found_at_once_when_its_only_relay_answers_again() {
 }
 
 #[test]
+fn a_relay_with_which_no_association_can_begin_is_passed_over_and_counted() {
+    let meeting = Meeting::new();
+    let (_relay, _) = Host::with_launcher(meeting.relay_at(8));
+    let (config, destination) = meeting.home(&[8]);
+    let (_home, at_home) = Host::with_launcher(config);
+    at_home.wait_for("the registration", registered);
+    // The client has no address of the first one's kind.
+    let far: IpAddr = "2001:db8::1".parse().unwrap();
+    let via = Some(format!("{far},{}", meeting.addr(8)).parse().unwrap());
+    let config = StackConfig { via, ..meeting.0.client() };
+    let (_client, mut launcher) = Host::with_launcher(config);
+    let sent = pattern(10_000, 7);
+    assert!(exchange(launcher.connect_sctp(destination), sent.clone()) == sent);
+    let status = launcher.status();
+    let [search] = &status.relaying.searches[..] else { panic!("{:?}", status.relaying.searches) };
+    assert_eq!(tried(search), [(far, "no-local-address")]);
+    assert_eq!(counter(&status, "stack_relays_passed_over"), 1);
+}
+
+#[test]
 fn an_association_by_which_nobody_is_registered_any_more_ends() {
     let meeting = Meeting::new();
     let mut config = meeting.relay_at(9);

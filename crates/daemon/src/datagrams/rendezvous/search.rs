@@ -132,17 +132,18 @@ impl Search {
         }
     }
 
-    /// Begins with the next relay.
-    fn begin_next(&mut self, base: &mut Base) {
-        let Some(relay) = self.relays.pop() else { return };
+    /// Begins with the next relay. Returns why nothing has begun.
+    fn begin_next(&mut self, base: &mut Base) -> Option<Outcome> {
+        let relay = self.relays.pop()?;
         self.current = Some(relay);
         let unbound = Ipv4Addr::UNSPECIFIED.into();
         match association_with(base, relay, unbound, &Options::default()) {
             Ok(association) => {
                 self.association = Some(association);
                 self.wait(base, association);
+                None
             }
-            Err(reason) => drop(self.pass_over(Outcome::Failed(reason))),
+            Err(reason) => Some(Outcome::Failed(reason)),
         }
     }
 
@@ -201,7 +202,11 @@ impl Rendezvous {
         while let Some(search) = self.searches.get_mut(&remote) {
             match search.step(base) {
                 Step::Wait => return,
-                Step::Next => search.begin_next(base),
+                Step::Next => {
+                    if let Some(outcome) = search.begin_next(base) {
+                        self.leave_relay(base, remote, outcome);
+                    }
+                }
                 Step::PassOver(outcome) => self.leave_relay(base, remote, outcome),
                 Step::Open(association) => self.open_leg(base, association, remote),
                 Step::GiveUp => return self.give_up_way(base, remote),
@@ -286,8 +291,8 @@ impl Rendezvous {
     ) {
         let by_it = self.searches.iter().filter(|(_, search)| search.association == Some(id));
         let remotes: Vec<SocketAddr> = by_it.map(|(remote, _)| *remote).collect();
-        // Nobody is there, or not any more. "Refused" is what a relay says.
-        let is_away = matches!(reason, FallbackReason::Refused | FallbackReason::AssociationLost);
+        // Nobody is there. "Refused" is what a relay says. One that has ended the association may be there again.
+        let is_away = reason == FallbackReason::Refused;
         let outcome = if is_away { Outcome::NO_ANSWER } else { Outcome::Failed(reason) };
         for remote in remotes {
             self.leave_relay(base, remote, outcome);
@@ -336,5 +341,37 @@ fn refuse_parcels(base: &mut Base, remote: SocketAddr) {
     if let Some(own) = base.core.scopes.own_key() {
         let path = PathAddr { local: SocketAddr::new(own, PORT), remote };
         base.core.driver.refuse_parcels(base.core.now, path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Locals, StackConfig};
+    use crate::privileged::Acceptor;
+    use crate::stack::Stack;
+
+    /// Why relays are avoided for a while after a search whose relay was lost like that.
+    fn avoided(reason: FallbackReason) -> Vec<FallbackReason> {
+        let locals = Locals::List(vec![Ipv4Addr::LOCALHOST.into()]);
+        let config = StackConfig { locals, loopback_paths: true, ..StackConfig::default() };
+        let mut stack = Stack::new(config).unwrap();
+        let base = &mut stack.base;
+        let (now, id) = (base.core.now, AssociationId(1));
+        let relay = RelayAt { addr: Ipv4Addr::LOCALHOST.into(), acceptor: Acceptor::Anyone };
+        let begun = Search::new(Vec::new(), now, now + PATIENCE);
+        let search = Search { current: Some(relay), association: Some(id), ..begun };
+        let rendezvous = &mut stack.datagrams.rendezvous;
+        rendezvous.searches.insert(SocketAddr::new(relay.addr, PORT), search);
+        rendezvous.on_relay_lost(base, id, reason);
+        rendezvous.take_silent().into_iter().map(|(_, why)| why).collect()
+    }
+
+    #[test]
+    fn a_relay_that_restarts_during_a_search_is_not_avoided_and_one_that_is_not_there_is() {
+        assert_eq!(avoided(FallbackReason::AssociationLost), []);
+        assert_eq!(avoided(FallbackReason::NotAuthorized), []);
+        assert_eq!(avoided(FallbackReason::Refused), [FallbackReason::Silent]);
+        assert_eq!(avoided(FallbackReason::Silent), [FallbackReason::Silent]);
     }
 }
