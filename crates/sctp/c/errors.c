@@ -31,8 +31,10 @@ int main(int count, char **words)
     struct sockaddr_in address, unnamed;
     struct iovec bad = { .iov_base = nowhere, .iov_len = 10 };
     struct msghdr header = { .msg_iov = &bad, .msg_iovlen = 1 };
+    struct sctp_getaddrs_old to = { .addr_num = sizeof address, .addrs = (unsigned long)&address };
+    sctp_assoc_t number = 0;
     int sd, seconds = 1;
-    socklen_t len = sizeof address;
+    socklen_t len = sizeof address, size = sizeof to;
     if (count != 2)
         return fprintf(stderr, "errors PORT\n"), 2;
     memset(&address, 0, sizeof address);
@@ -67,6 +69,19 @@ int main(int count, char **words)
     sd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
     if (connect(sd, (void *)&address, len) != 0) {
         perror("connect to 127.0.0.9");
+        wrong = 1;
+    }
+    sd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
+    expect("sctp_connectx at once", sctp_connectx(sd, (void *)&address, 1, &number), EINPROGRESS);
+    if (number == 0) {
+        puts("sctp_connectx at once gives no association");
+        wrong = 1;
+    }
+    /* As libsctp does it. */
+    sd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
+    expect("connect by option", getsockopt(sd, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX3, &to, &size), EINPROGRESS);
+    if (to.assoc_id == 0) {
+        puts("connect by option gives no association");
         wrong = 1;
     }
     if (!wrong)

@@ -127,23 +127,28 @@ fn describe(id: SocketId, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
     })
 }
 
-pub(crate) fn connect(fd: RawFd, to: &[SocketAddr]) -> Result<sctp_assoc_t, Errno> {
+/// Begins an association, and waits until it is established unless the descriptor says not to. `number` is set as soon as
+/// there is one, also where the call fails with `EINPROGRESS`.
+pub(crate) fn connect(
+    fd: RawFd,
+    to: &[SocketAddr],
+    number: &mut sctp_assoc_t,
+) -> Result<(), Errno> {
     let waits = !system::is_nonblocking(fd);
-    let number = with(fd, |sockets, host, id| {
-        let number = sockets.connect(host, id, to)?;
+    with(fd, |sockets, host, id| {
+        *number = sockets.connect(host, id, to)?;
         // Under the same lock: whoever does not wait hears that it has begun, however fast the peer answers.
-        let state = if waits { Ok(()) } else { sockets.connection(id, number) };
-        state.map(|()| number)
+        if waits { Ok(()) } else { sockets.connection(id, *number) }
     })?;
     if !waits {
-        return Ok(number);
+        return Ok(());
     }
     let one_to_one = with(fd, |sockets, _, id| Ok(sockets.is_one_to_one(id)))?;
     loop {
-        match with(fd, |sockets, _, id| sockets.connection(id, number)) {
+        match with(fd, |sockets, _, id| sockets.connection(id, *number)) {
             Err(Errno::IN_PROGRESS) if one_to_one => system::wait_writable(fd)?,
             Err(Errno::IN_PROGRESS) => pause(running().ok_or(Errno::BADF)?),
-            other => return other.map(|()| number),
+            other => return other,
         }
     }
 }

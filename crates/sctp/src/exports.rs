@@ -127,7 +127,7 @@ pub unsafe extern "C" fn manypath_connect(fd: c_int, to: *const sockaddr, len: s
     foreign!(fd, connect(fd, to, len));
     // SAFETY: the caller promises it.
     let to = unsafe { memory::peer(to, len) };
-    answer(to.and_then(|to| calls::connect(fd, &[to.ok_or(Errno::FAULT)?])).map(|_| 0))
+    answer(to.and_then(|to| calls::connect(fd, &[to.ok_or(Errno::FAULT)?], &mut 0)).map(|()| 0))
 }
 
 /// `shutdown`.
@@ -281,13 +281,14 @@ pub unsafe extern "C" fn manypath_getsockopt(
             options::get(fd, level, name, asked).map(|found| (found, len as usize))
         })
     };
-    answer(found.and_then(|(found, room)| {
+    answer(found.and_then(|((found, result), room)| {
         let told = room.min(found.len());
         // SAFETY: the caller promises it.
         unsafe {
             fill(value, room, &found)?;
             memory::set(len, told as socklen_t);
         }
+        result?;
         // libsctp wants the descriptor back as the result.
         let peels = [102, 122].contains(&name) && level == libc::IPPROTO_SCTP;
         let sd = found.get(4..8).filter(|_| peels).and_then(|sd| sd.try_into().ok());

@@ -27,14 +27,15 @@ pub(crate) fn set(fd: RawFd, level: c_int, name: c_int, value: &[u8]) -> Result<
     }
     let connects = [SCTP_SOCKOPT_CONNECTX, SCTP_SOCKOPT_CONNECTX_OLD].contains(&name);
     if level == libc::IPPROTO_SCTP && connects {
-        let number = connect(fd, &decode_packed(value)?)?;
+        let mut number = 0;
+        connect(fd, &decode_packed(value)?, &mut number)?;
         return Ok(if name == SCTP_SOCKOPT_CONNECTX { number } else { 0 });
     }
     let request = Request::SetOption { option: (level, name), value: value.to_vec() };
     ask(fd, request).map(|_| 0)
 }
 
-/// Reads an option.
+/// Reads an option: the value, and what the call returns with it.
 ///
 /// # Safety
 /// Where the value of `SCTP_SOCKOPT_CONNECTX3` points to, there are as many bytes as it says.
@@ -43,14 +44,15 @@ pub(crate) unsafe fn get(
     level: c_int,
     name: c_int,
     asked: &[u8],
-) -> Result<Vec<u8>, Errno> {
+) -> Result<(Vec<u8>, Result<(), Errno>), Errno> {
     if is_of_the_descriptor(level, name) {
         let mut value = vec![0; asked.len()];
         let len = system::option(fd, name, &mut value)?;
         value.truncate(len);
-        return Ok(value);
+        return Ok((value, Ok(())));
     }
-    match (level, name) {
+    let mut result = Ok(());
+    let value = match (level, name) {
         (libc::IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF | SCTP_SOCKOPT_PEELOFF_FLAGS) => {
             let arg = sctp_peeloff_arg::decode(asked).ok_or(Errno::INVALID)?;
             let flags = match (name, asked.get(8..12)) {
@@ -62,7 +64,7 @@ pub(crate) unsafe fn get(
             let sd = peel_off(fd, arg.associd, flags)?;
             let mut answer = sctp_peeloff_arg { sd, ..arg }.encode();
             answer.extend(asked.get(8..).unwrap_or_default());
-            Ok(answer)
+            answer
         }
         (libc::IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX3) => {
             let arg = sctp_getaddrs_old::decode(asked).ok_or(Errno::INVALID)?;
@@ -70,9 +72,15 @@ pub(crate) unsafe fn get(
             let at = arg.addrs as usize as *const c_void;
             // SAFETY: the caller promises it.
             let addresses = decode_packed(unsafe { memory::bytes(at, len) }?)?;
-            let assoc_id = connect(fd, &addresses)?;
-            Ok(sctp_getaddrs_old { assoc_id, ..arg }.encode())
+            let mut assoc_id = 0;
+            // Whoever does not wait learns the number of the association that has begun.
+            match connect(fd, &addresses, &mut assoc_id) {
+                Err(error) if error != Errno::IN_PROGRESS => return Err(error),
+                begun => result = begun,
+            }
+            sctp_getaddrs_old { assoc_id, ..arg }.encode()
         }
-        _ => ask(fd, Request::Option { option: (level, name), asked: asked.to_vec() }),
-    }
+        _ => ask(fd, Request::Option { option: (level, name), asked: asked.to_vec() })?,
+    };
+    Ok((value, result))
 }

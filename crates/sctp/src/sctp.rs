@@ -42,7 +42,7 @@ pub unsafe extern "C" fn sctp_bindx(
 }
 
 /// `sctp_connectx` (section 9.9). The first address begins the association, the others do if it is not
-/// reached.
+/// reached. `*number` is set where the call fails with `EINPROGRESS`, too.
 ///
 /// # Safety
 /// `count` addresses can be read at `addresses`, and `*number` can be written.
@@ -55,11 +55,13 @@ pub unsafe extern "C" fn sctp_connectx(
 ) -> c_int {
     // SAFETY: the caller promises it.
     let all = unsafe { memory::addresses(addresses, count) };
-    answer(all.and_then(|all| calls::connect(fd, &all)).map(|new| {
+    let mut new = 0;
+    let connected = all.and_then(|all| calls::connect(fd, &all, &mut new));
+    if connected.is_ok() || connected == Err(Errno::IN_PROGRESS) {
         // SAFETY: the caller promises it.
         unsafe { memory::set(number, new) };
-        0
-    }))
+    }
+    answer(connected.map(|()| 0))
 }
 
 /// `sctp_peeloff` (section 9.2).

@@ -49,7 +49,9 @@ impl Socket {
     /// Nobody listens there ([`ConnectionRefused`](io::ErrorKind::ConnectionRefused)), nobody answers
     /// ([`TimedOut`](io::ErrorKind::TimedOut)), or there is an association with it (`EISCONN`).
     pub fn connect(&self, to: impl ToSocketAddrs) -> io::Result<Association> {
-        calls::connect(self.0.0, &addresses(to)?).map(Association).map_err(failure)
+        let mut number = 0;
+        calls::connect(self.0.0, &addresses(to)?, &mut number).map_err(failure)?;
+        Ok(Association(number))
     }
 
     /// Sends a message, as soon as there is room for it.

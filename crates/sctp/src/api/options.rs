@@ -217,7 +217,7 @@ impl Options {
             let own = &self.bind;
             descriptor.with_local(own, |sockets, host, id| sockets.bind_more(host, id, own))?;
         }
-        calls::connect(descriptor.0, &to).map_err(failure)?;
+        calls::connect(descriptor.0, &to, &mut 0).map_err(failure)?;
         Ok(Stream(descriptor))
     }
 
