@@ -446,6 +446,7 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         // The peer may be any SCTP, and make a second association of the original that comes when a copy's is over.
         cookie_race: false,
         accept: false,
+        report_undelivered: true,
         ..config
     };
     Settings {

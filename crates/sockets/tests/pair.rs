@@ -447,3 +447,16 @@ fn notifications_that_nobody_reads_do_not_fill_the_memory() {
     let told = std::iter::from_fn(|| pair.next(0, client).ok()).count();
     assert_eq!(told, 1000);
 }
+
+/// RFC 6458 section 6.1.4.
+#[test]
+fn a_message_to_a_peer_that_refuses_the_association_comes_back() {
+    let mut pair = Pair::new();
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToMany, false));
+    pair.subscribe(0, client, &[SCTP_ASSOC_CHANGE, SCTP_SEND_FAILED]);
+    pair.send(0, client, &[address(1, 1)], "lost").unwrap();
+    pair.settle();
+    let refused = format!("change to {SCTP_CANT_STR_ASSOC}");
+    assert_eq!(pair.next(0, client), Ok(format!("{SCTP_SEND_FAILED:#x}")));
+    assert_eq!(pair.next(0, client), Ok(refused));
+}
