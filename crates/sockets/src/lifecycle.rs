@@ -36,7 +36,9 @@ impl Sockets {
         if socket.is_one_to_one() || !socket.associations.contains_key(&number) {
             return Err(Errno::INVALID);
         }
-        self.split_off(id, number)
+        let new = self.split_off(id, number)?;
+        self.socket(new)?.peeled = true;
+        Ok(new)
     }
 
     fn split_off(&mut self, id: SocketId, number: sctp_assoc_t) -> Result<SocketId, Errno> {

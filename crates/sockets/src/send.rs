@@ -142,6 +142,12 @@ impl Sockets {
             return Err(Errno::PIPE);
         }
         if let Some(chosen) = socket.chosen(named) {
+            let connected =
+                socket.is_one_to_one() && !socket.peeled && socket.settings.follows_linux;
+            let other = message.to.first().filter(|_| connected && socket.is_established(chosen));
+            if other.is_some_and(|to| self.with_peer(host, id, *to).is_none()) {
+                return Err(Errno::ADDRESS_NOT_AVAILABLE);
+            }
             return Ok(chosen);
         }
         if named > SCTP_ALL_ASSOC && !socket.is_one_to_one() {

@@ -103,6 +103,8 @@ pub(crate) struct Socket {
     pub(crate) error: Option<Errno>,
     /// Whether it is shut down for reading and for writing.
     pub(crate) shut: (bool, bool),
+    /// Whether it was made by `sctp_peeloff`.
+    pub(crate) peeled: bool,
 }
 
 impl Socket {
@@ -119,6 +121,7 @@ impl Socket {
             blocked: BTreeSet::new(),
             error: None,
             shut: (false, false),
+            peeled: false,
         }
     }
 
@@ -130,6 +133,12 @@ impl Socket {
     pub(crate) fn only(&self) -> Option<sctp_assoc_t> {
         let one = self.is_one_to_one() && self.backlog.is_none();
         self.associations.keys().next().copied().filter(|_| one)
+    }
+
+    /// Whether an association has come about and is not over.
+    pub(crate) fn is_established(&self, number: sctp_assoc_t) -> bool {
+        let found = self.associations.get(&number);
+        found.is_some_and(|one| one.streams.is_some() && one.closed.is_none())
     }
 
     /// What holds for messages to the association that is named, or for those that begin one.

@@ -100,6 +100,8 @@ impl Sockets {
     /// * Receiving fails with `ENOTCONN` on a one-to-one socket whose association has ended without a SHUTDOWN of the
     ///   peer; [`waits_in_vain`](Self::waits_in_vain) tells of another case.
     /// * `SCTP_EOF` and `SCTP_ABORT` are refused on one-to-one sockets.
+    /// * Sending on a connected one-to-one socket to an address that is not the peer's fails with `EADDRNOTAVAIL`,
+    ///   but for one that was peeled off.
     /// * An abandoned message comes back in the fragments in which it would have been sent.
     /// * `sac_info` has the ABORT chunk of a peer without its header.
     pub fn following_linux(mut self) -> Self {

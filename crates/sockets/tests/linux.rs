@@ -114,3 +114,23 @@ fn the_abort_of_a_peer_comes_with_the_news_of_it() {
         assert_eq!(got.data[head..], told);
     }
 }
+
+#[test]
+fn a_connected_socket_sends_to_no_other_peer() {
+    let refused = Err(Errno::ADDRESS_NOT_AVAILABLE);
+    for (mut pair, result) in [(Pair::new(), Ok(5)), (Pair::following_linux(), refused)] {
+        let (client, _server) = pair.connected();
+        assert_eq!(pair.send(0, client, &[address(2, 1)], "known"), Ok(5));
+        assert_eq!(pair.send(0, client, &[address(3, 1)], "other"), result);
+    }
+}
+
+#[test]
+fn a_socket_that_was_peeled_off_sends_to_its_peer_whatever_the_address() {
+    let mut pair = Pair::following_linux();
+    let (client, _server) = pair.sockets(Style::OneToMany);
+    let number = pair.with(0, |sockets, host| sockets.connect(host, client, &[address(1, 1)]));
+    pair.settle();
+    let peeled = pair.with(0, |sockets, _| sockets.peel_off(client, number.unwrap())).unwrap();
+    assert_eq!(pair.send(0, peeled, &[address(3, 1)], "other"), Ok(5));
+}
