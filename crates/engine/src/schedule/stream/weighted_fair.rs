@@ -182,7 +182,7 @@ mod tests {
         assert!(owed(&bench));
         assert!(!bench.scheduler.is_owed(StreamId(1), StreamId(2)));
         // 2,000,000 bytes behind, of which it gets 524,288 before both take turns again.
-        (0..500).for_each(|_| drop(bench.send_for(None, &first)));
+        assert_eq!((0..500).filter_map(|_| bench.send_for(None, &first)).count(), 500);
         let alone = (0..1000).take_while(|_| bench.send(1) == [2]).count();
         assert!((524..=530).contains(&alone), "{alone}");
     }

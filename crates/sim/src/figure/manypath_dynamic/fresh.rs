@@ -328,7 +328,7 @@ mod tests {
         };
         let paths: Vec<_> = plan.setups.iter().map(|setup| paths(setup)).collect();
         assert!(
-            (1..=3).all(|count| paths.iter().filter(|n| **n == count).count() == 12),
+            (1..=3).all(|count| paths.iter().filter(|n| **n == count).count() == super::POINTS / 3),
             "{paths:?}"
         );
     }

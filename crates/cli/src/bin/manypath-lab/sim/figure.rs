@@ -96,11 +96,13 @@ fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
         return Ok(figures().iter().collect());
     }
     if let Some(seed) = args.grid_seed {
-        return match args.names.as_slice() {
-            // For as long as the program runs.
-            [name] if name == WITH_GRID => Ok(vec![Box::leak(Box::new(fresh_grid(seed)))]),
-            _ => Err(Failure::usage(format!("--grid-seed draws a grid for {WITH_GRID} alone"))),
-        };
+        if args.names != [WITH_GRID] {
+            let why = format!("--grid-seed draws a grid for {WITH_GRID} alone");
+            return Err(Failure::usage(why));
+        }
+        // For as long as the program runs.
+        let grid: &'static Figure = Box::leak(Box::new(fresh_grid(seed)));
+        return Ok(vec![grid]);
     }
     args.names.iter().map(|name| find(name)).collect()
 }
