@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use crate::relays::{authorize, list};
 use common::gateways::sh;
 use common::{MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
@@ -342,49 +343,104 @@ fn a_download_survives_when_udp_is_blocked() {
     assert!(std::fs::read(&place).expect("the file") == content);
 }
 
+/// What the client has, beside a server that has IPv4 and IPv6.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Client {
+    BothFamilies,
+    /// It asks for the server's IPv6 address, and has no address or route of IPv4.
+    V6Alone,
+    /// It asks for an IPv4 address, which the server reaches as a relay.
+    V6AndRelay,
+}
+
 /// What a network lets pass: the rules of the server's host for what the client sends, and those of the client's host for
-/// what comes back; which address of the server is asked.
+/// what comes back.
 struct Row {
     name: &'static str,
     there: &'static str,
     back: &'static str,
-    v6: bool,
+    client: Client,
 }
 
 const fn row(name: &'static str, there: &'static str) -> Row {
-    Row { name, there, back: "", v6: false }
+    Row { name, there, back: "", client: Client::BothFamilies }
 }
 
-const MATRIX: [Row; 10] = [
+const fn without_v4(name: &'static str, there: &'static str) -> Row {
+    Row { client: Client::V6Alone, ..row(name, there) }
+}
+
+const fn by_relay(name: &'static str, there: &'static str) -> Row {
+    Row { client: Client::V6AndRelay, ..row(name, there) }
+}
+
+const NO_UDP: &str = "meta l4proto udp drop;";
+
+const MATRIX: [Row; 12] = [
     row("nothing", ""),
     row("UDP 899 and 9899, dropped", "udp dport { 899, 9899 } drop;"),
     row("UDP 899 and 9899, rejected", "udp dport { 899, 9899 } reject;"),
-    row("UDP", "meta l4proto udp drop;"),
+    row("UDP", NO_UDP),
     row("UDP on path B", "ip daddr 10.77.2.2 meta l4proto udp drop;"),
-    Row { back: "meta l4proto udp drop;", ..row("UDP from the server alone", "") },
+    Row { back: NO_UDP, ..row("UDP from the server alone", "") },
     row("all but TCP 443", "tcp dport 443 accept; meta l4proto { tcp, udp } drop;"),
     row("all but an HTTP proxy", "tcp dport 3128 accept; meta l4proto { tcp, udp } drop;"),
-    Row { v6: true, ..row("IPv4", "meta nfproto ipv4 drop;") },
-    Row { v6: true, ..row("IPv4, and UDP", "meta nfproto ipv4 drop; meta l4proto udp drop;") },
+    without_v4("all but IPv6", ""),
+    without_v4("all but IPv6, and UDP", NO_UDP),
+    by_relay("all but IPv6, to a server with IPv4 alone", ""),
+    by_relay("all but IPv6, and UDP, to a server with IPv4 alone", NO_UDP),
 ];
+
+/// The server's host, as a relay, has an address of IPv4 in another network.
+const BEYOND: &str = "198.51.100.2";
+
+/// The server of [`filtered`] for the client of a row.
+fn server_for(row: &Row, by: &str) -> (Site, Vec<u8>) {
+    if row.client != Client::V6AndRelay {
+        return filtered(row.there, by);
+    }
+    let mut site = Site::new();
+    site.web();
+    let content = site.random_file("file", FILE);
+    let network = format!(
+        "ip link add out type veth peer name in; ip link set out up; ip link set in up
+         ip address add {BEYOND}/24 dev out"
+    );
+    sh(&site, Host::Right, &network);
+    authorize(&site);
+    let (list, to) = (list(&site), format!("{BEYOND}:8080"));
+    let relay = ["--relay", "--authorized", &list, "--relay-to", &to];
+    let args = ["serve", "--allow", "8080", "-v", "--carriers", by];
+    site.service(MANYPATH, &[&args[..], &relay].concat(), "udp", 9899);
+    block(&site, row.there);
+    (site, content)
+}
 
 /// How long the connect of a row took, and by what paths the server was reached.
 fn reached(row: &Row, by: &str) -> (String, Vec<String>) {
-    let (mut site, content) = filtered(row.there, by);
+    let (mut site, content) = server_for(row, by);
     if !row.back.is_empty() {
         block_at(&site, Host::Left, row.back);
+    }
+    if row.client != Client::BothFamilies {
+        let lines = "for path in A B; do ip -4 address flush dev path$path; done; ip -4 route";
+        assert_eq!(sh(&site, Host::Left, lines), "", "no route is left");
     }
     site.service("python3", &["-c", PROXY], "tcp", 3128);
     let proxy = format!("http://{}:3128/", site.server());
     site.environment.push(("HTTPS_PROXY", proxy.into()));
-    let server = match row.v6 {
-        true => format!("[{}]", site.lab.address_v6(Host::Right, 0)),
-        false => site.server(),
+    let six = format!("[{}]", site.lab.address_v6(Host::Right, 0));
+    let (server, via) = match row.client {
+        Client::BothFamilies => (site.server(), vec![]),
+        Client::V6Alone => (six, vec![]),
+        Client::V6AndRelay => (BEYOND.to_owned(), vec!["--via", &six]),
     };
-    let options = ["--carriers", by, "--carriers", "proxy:443"];
+    let options = [&["--carriers", by, "--carriers", "proxy:443"], &via[..]].concat();
     let _client = download_from(&server, &site, &content, &options);
     let why = site.server_status();
     assert_eq!(why["counters"]["flow_incoming"], 1, "{} by {by}: {why:#}", row.name);
+    let relayed = why["relayed_peers"][0]["opened"].as_u64().unwrap_or(0);
+    assert_eq!(relayed, u64::from(!via.is_empty()), "{} by {by}: {why:#}", row.name);
     let mut paths: Vec<_> = carriers(&site).into_iter().map(|(by, _)| by).collect();
     paths.sort();
     (std::fs::read_to_string(site.dir.join("got.time")).expect("a time"), paths)
@@ -406,11 +462,28 @@ fn matrix() {
     }
 }
 
+fn carriers_of_row(name: &str) -> Vec<String> {
+    reached(MATRIX.iter().find(|row| row.name == name).expect("a row"), BOTH).1
+}
+
+#[test]
+fn a_client_without_ipv4_reaches_a_server_by_udp_and_by_tcp() {
+    assert_eq!(carriers_of_row("all but IPv6"), ["usual", "usual"]);
+    assert_eq!(carriers_of_row("all but IPv6, and UDP"), ["tcp:443", "tcp:443"]);
+}
+
+#[test]
+fn a_client_without_ipv4_reaches_a_server_with_ipv4_alone_by_a_relay() {
+    let name = "all but IPv6, to a server with IPv4 alone";
+    assert_eq!(carriers_of_row(name), ["usual", "usual"]);
+    let name = "all but IPv6, and UDP, to a server with IPv4 alone";
+    assert_eq!(carriers_of_row(name), ["tcp:443", "tcp:443"]);
+}
+
 /// A proxy brings the INIT once more, late and from another address, which must not end the association.
 #[test]
 fn a_proxy_that_answers_late_ends_nothing() {
-    let row = MATRIX.iter().find(|row| row.name == "UDP").expect("a row");
-    assert_eq!(reached(row, BOTH).1, ["tcp:443", "tcp:443"]);
+    assert_eq!(carriers_of_row("UDP"), ["tcp:443", "tcp:443"]);
 }
 
 /// A port that another program has is no reason not to serve.

@@ -34,6 +34,17 @@ fn two_working_paths_are_told_with_all_that_is_known() {
     }
 }
 
+#[test]
+fn a_host_without_ipv4_is_well() {
+    let site = healthy();
+    sh(&site, Host::Left, "for path in A B; do ip -4 address flush dev path$path; done");
+    let (report, code) = doctor(&site, &[&site.lab.address_v6(Host::Right, 0).to_string()]);
+    assert!(wrong(&report).is_empty() && code == Some(0), "{report:#}");
+    let paths = report["paths"].as_array().unwrap();
+    let answered = paths.iter().filter(|path| path["udp"]["manypath"] == true);
+    assert_eq!(answered.count(), 2, "{report:#}");
+}
+
 /// Containers make no path, and the doctor says so and how they would.
 #[test]
 fn a_bridge_without_a_gateway_is_told_and_not_tried() {
