@@ -18,7 +18,8 @@ from workers import BULK_PORT, ECHO_PORT
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MANYPATH = os.path.abspath(os.environ.get("MANYPATH", os.path.join(ROOT, "target/release/manypath")))
-AGG_TUNNEL = os.path.join(ROOT, "target/rivals/bin/agg-tunnel")
+RIVALS_ROOT = os.path.join(ROOT, "target/rivals")
+AGG_TUNNEL, AGG_VERSION = os.path.join(RIVALS_ROOT, "bin/agg-tunnel"), "0.18.12"
 GRID = os.path.join(ROOT, "bench/grid")
 HTTP_PORT, MPTCP_PORT, FIRST_LINK_PORT = 8080, 8081, 5800
 START_LIMIT = 10
@@ -212,6 +213,11 @@ class Lab:
         for child in reversed(self.children[:]):
             self.stop(child)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def install_agg_tunnel():
+    crate = ["aggligator-util", "--version", AGG_VERSION, "--bin", "agg-tunnel", "--no-default-features", "--locked"]
+    subprocess.run([os.environ.get("CARGO", "cargo"), "install", *crate, "--root", RIVALS_ROOT], check=True)
 
 
 def device(path):
