@@ -67,7 +67,7 @@ class ResultsOfTheProgram(unittest.TestCase):
         times = [moment["time_s"] for moment in series]
         self.assertEqual(times, sorted(times))
         self.assertGreater(len(times), 8)
-        self.assertGreater(max(moment["path0_cwnd"] for moment in series), 1452)
+        self.assertGreater(max(moment["A_cwnd"] for moment in series), 1452)
 
     def test_shards_are_merged_in_the_order_of_the_plan(self):
         for shard in ("1/2", "0/2"):
