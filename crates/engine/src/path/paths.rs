@@ -17,7 +17,10 @@ const MAX_PATHS: usize = 32;
 pub(crate) struct Paths {
     list: Vec<Path>,
     primary: PathId,
+    /// The first number that no path has had.
     next_id: u8,
+    /// Numbers of paths that have gone, in that order.
+    gone_ids: Vec<PathId>,
     /// What was agreed on with the peer about ECN.
     ecn: EcnUse,
     pub(super) regulation: Regulation,
@@ -34,8 +37,9 @@ impl Paths {
     pub(crate) fn new() -> Self {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
         let (own_supervision, primary) = (OwnSupervision::default(), PathId(0));
-        let sharing = Schedule::default();
-        Self { list, primary, next_id: 0, ecn, regulation, sharing, own_supervision, rto: None }
+        let (sharing, gone_ids, rto) = (Schedule::default(), Vec::new(), None);
+        let next_id = 0;
+        Self { list, primary, next_id, gone_ids, ecn, regulation, sharing, own_supervision, rto }
     }
 
     /// No path yet; what the user has set for paths to come is as here.
@@ -139,12 +143,13 @@ impl Paths {
         self.ecn != EcnUse::Off
     }
 
-    /// A number that no path has: the first one after that of the path before.
+    /// A number that no path has: one that none had before, or that of the path that went first.
     fn free_id(&mut self) -> Option<PathId> {
-        let mut ids = (0..PathSet::IDS).map(|step| PathId((self.next_id + step) % PathSet::IDS));
-        let id = ids.find(|id| self.get(*id).is_none())?;
-        self.next_id = (id.0 + 1) % PathSet::IDS;
-        Some(id)
+        if self.next_id < PathSet::IDS {
+            self.next_id += 1;
+            return Some(PathId(self.next_id - 1));
+        }
+        (!self.gone_ids.is_empty()).then(|| self.gone_ids.remove(0))
     }
 
     /// The path named `id`.
@@ -234,7 +239,10 @@ impl Paths {
 
     /// Removes a path; if it was the primary one, `heir` is from now on.
     pub(crate) fn remove(&mut self, id: PathId, heir: PathId) {
-        self.list.retain(|path| path.id != id);
+        if let Some(at) = self.position(id) {
+            self.list.remove(at);
+            self.gone_ids.push(id);
+        }
         if self.primary == id {
             self.primary = heir;
         }
@@ -314,25 +322,36 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_given_again_when_all_have_been() {
+    fn a_number_is_given_again_after_at_least_32_others() {
         let (mut paths, config) = (Paths::new(), Config::default());
         let add = |paths: &mut Paths, port: u16| {
             let remote = SocketAddr::from(([10, 0, 0, 2], port));
             paths.add(PathAddr { local: remote, remote }, 1500, PathState::Active, &config)
         };
         let kept = add(&mut paths, 1).unwrap();
-        for port in 2..256 {
+        for port in 2..=64 {
             let id = add(&mut paths, port).unwrap();
             assert_eq!(id, PathId(port as u8 - 1), "never again if possible");
             paths.remove(id, kept);
         }
-        let ids: std::vec::Vec<_> = (300..303).map(|port| add(&mut paths, port).unwrap()).collect();
-        assert_eq!(ids, [PathId(1), PathId(2), PathId(3)]);
-        paths.remove(PathId(2), kept);
-        assert_eq!(add(&mut paths, 400), Some(PathId(2)));
+        // The number of the path that has just gone comes last.
+        let heir = add(&mut paths, 65).unwrap();
+        assert_eq!(heir, PathId(1));
+        paths.remove(kept, heir);
+        paths.remove(kept, heir);
+        let full: std::vec::Vec<_> = (66..97).map(|port| add(&mut paths, port).unwrap()).collect();
+        assert_eq!((full[0], full[30], paths.len()), (PathId(2), PathId(32), MAX_PATHS));
+        // With as many paths as there can be, 32 others come in between.
+        paths.remove(PathId(2), heir);
+        for port in 100..132 {
+            let id = add(&mut paths, port).unwrap();
+            assert!(id != PathId(2), "{port}");
+            paths.remove(id, heir);
+        }
+        assert_eq!(add(&mut paths, 200), Some(PathId(2)));
         let order: std::vec::Vec<_> = paths.iter().map(|path| path.id.0).collect();
-        assert_eq!(order, [0, 1, 2, 3]);
-        assert!((0..4).all(|id| paths.get(PathId(id)).is_some_and(|path| path.id.0 == id)));
+        assert!(order.is_sorted() && order.len() == MAX_PATHS, "{order:?}");
+        assert!(order.iter().all(|id| paths.get(PathId(*id)).is_some_and(|path| path.id.0 == *id)));
     }
 
     #[test]
