@@ -79,7 +79,8 @@ impl Fragment {
 /// A path that asks for something to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taker {
-    /// Other paths whose streams it may serve when its own have nothing (dynamic mapping).
+    /// Other paths whose streams it may serve when its own have nothing, or when those have too little of the whole
+    /// (dynamic mapping).
     pub(crate) helps: PathSet,
     /// It may end any message that others have begun (dynamic mapping).
     pub(crate) ends: bool,
@@ -452,15 +453,14 @@ impl SendQueue {
             Some(begun) => self.may_go_on(begun, taker).then_some(begun),
             None => {
                 let own = self.next_to_begin(taker);
-                let is_urgent = own.is_some_and(|id| self.is_interactive(id));
-                if taker.helps.is_empty() || is_urgent || (own.is_some() && !self.shares_whole()) {
+                if taker.helps.is_empty() || own.is_some_and(|id| self.is_interactive(id)) {
                     return own;
                 }
-                let lane = self.lane(taker.path);
-                let guest = self.scheduler.next(lane, &|id| self.may_help(id, taker));
-                let precedes =
-                    |id: &StreamId| own.is_none_or(|own| self.scheduler.is_owed(*id, own));
-                guest.filter(precedes).or(own)
+                let may = |id| self.may_help(id, taker);
+                match own {
+                    Some(id) => self.scheduler.owed(id, &may).or(own),
+                    None => self.scheduler.next(self.lane(taker.path), &may),
+                }
             }
         }
     }

@@ -29,8 +29,8 @@ impl StreamScheduler for FairCapacity {
         self.0.has_common_parts()
     }
 
-    fn is_owed(&self, other: StreamId, own: StreamId) -> bool {
-        self.0.is_owed(other, own)
+    fn owed(&self, own: StreamId, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId> {
+        self.0.owed(own, may)
     }
 }
 

@@ -60,14 +60,15 @@ pub(crate) trait StreamScheduler: Debug + Send {
     fn next(&self, lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId>;
     /// Something of `stream` has left.
     fn on_sent(&mut self, stream: StreamId, departure: Departure);
-    /// Whether all streams have parts of the whole, whichever paths they are tied to: then [`Self::is_owed`] tells who has too
-    /// little, and streams that may help each other share one lane.
+    /// Whether all streams have parts of the whole, whichever paths they are tied to: then [`Self::owed`] finds who has
+    /// too little, and streams of different paths share one lane.
     fn has_common_parts(&self) -> bool {
         false
     }
-    /// Whether `other` has so much less than its part that it goes before `own`, whose turn it is.
-    fn is_owed(&self, _other: StreamId, _own: StreamId) -> bool {
-        false
+    /// The stream that is to send next, of those that `may`, if it has so much less than its part that it goes before
+    /// `own`, whose turn it is.
+    fn owed(&self, _own: StreamId, _may: &dyn Fn(StreamId) -> bool) -> Option<StreamId> {
+        None
     }
     /// `stream`, which has `head` to send first, was given more: so many bytes wait on it now.
     fn on_more(&mut self, _stream: StreamId, _head: Head, _waiting: usize) {}

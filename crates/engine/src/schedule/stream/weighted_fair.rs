@@ -11,9 +11,9 @@
 //! on their path only, so each lane has its own V.
 //!
 //! Where paths may take over each other's streams all share one V. A path serves its own streams first, and
-//! one of another path if that is [`OWED`] bytes behind the part that its weight gives it: only what the
-//! weights ask for travels over more than one path. A stream that no path may help is owed [`MOST_OWED`] bytes at
-//! most, or it would keep all others waiting when one may.
+//! one of another path whose turn comes before theirs if that is [`OWED`] bytes behind the part that its weight
+//! gives it: only what the weights ask for travels over more than one path. A stream that no path may help is
+//! owed [`MOST_OWED`] bytes at most, or it would keep all others waiting when one may.
 
 use super::{Departure, Head, Lane, StreamScheduler};
 use crate::config::StreamOptions;
@@ -90,11 +90,14 @@ impl StreamScheduler for WeightedFair {
         true
     }
 
-    fn is_owed(&self, other: StreamId, own: StreamId) -> bool {
-        let (Some(other), Some(own)) = (self.shares.get(&other), self.shares.get(&own)) else {
-            return false;
-        };
-        other.sent + other.cost(OWED) < own.sent
+    fn owed(&self, own: StreamId, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId> {
+        let turn = self.shares.get(&own)?;
+        let (done, _) = turn.queued?;
+        // Of up to a thousand streams those after `own` need not be asked: they have their turn after it in any case.
+        let mut before = self.order.range(..(done, own)).map(|(_, stream)| *stream);
+        let other = before.find(|stream| may(*stream))?;
+        let share = self.shares.get(&other)?;
+        (share.sent + share.cost(OWED) < turn.sent).then_some(other)
     }
 
     fn remove(&mut self, stream: StreamId) {
@@ -123,6 +126,7 @@ mod tests {
     use crate::config::StreamOptions;
     use crate::path::PathId;
     use alloc::vec::Vec;
+    use core::cell::Cell;
     use manypath_wire::StreamId;
     use proptest::prelude::*;
 
@@ -173,18 +177,33 @@ mod tests {
         let mut bench = Bench::new(WeightedFair::default());
         set(&mut bench, 2, 4);
         (1..=2).for_each(|stream| bench.queue(stream, 1000, 5000));
-        let owed = |bench: &Bench<WeightedFair>| bench.scheduler.is_owed(StreamId(2), StreamId(1));
+        let owed = |bench: &Bench<WeightedFair>, other, own| {
+            bench.scheduler.owed(StreamId(own), &|id| id == StreamId(other)).is_some()
+        };
         let first = |stream: StreamId| stream.0 == 1;
-        // Its weight is 4 and it got nothing: behind by 16,384 bytes of its own when the other one has a fourth of that.
+        // Its weight is 4 and it got nothing: it is 16,384 bytes behind when the other one has a fourth of that.
         let sent: Vec<_> = (0..4).filter_map(|_| bench.send_for(None, &first)).collect();
-        assert_eq!((sent.len(), owed(&bench)), (4, false));
+        assert_eq!((sent.len(), owed(&bench, 2, 1)), (4, false));
         bench.send_for(None, &first);
-        assert!(owed(&bench));
-        assert!(!bench.scheduler.is_owed(StreamId(1), StreamId(2)));
+        assert!(owed(&bench, 2, 1) && !owed(&bench, 1, 2));
         // 2,000,000 bytes behind, of which it gets 524,288 before both take turns again.
         assert_eq!((0..500).filter_map(|_| bench.send_for(None, &first)).count(), 500);
         let alone = (0..1000).take_while(|_| bench.send(1) == [2]).count();
         assert!((524..=530).contains(&alone), "{alone}");
+    }
+
+    #[test]
+    fn who_comes_later_is_not_asked_whether_it_is_owed_something() {
+        let mut bench = Bench::new(WeightedFair::default());
+        (1..=1000).for_each(|stream| bench.queue(stream, 1000, 2));
+        bench.send(999);
+        let asked = Cell::new(0);
+        let may = |_: StreamId| {
+            asked.set(asked.get() + 1);
+            false
+        };
+        assert_eq!((bench.scheduler.owed(StreamId(1000), &may), asked.get()), (None, 0));
+        assert_eq!((bench.scheduler.owed(StreamId(1), &may), asked.get()), (None, 1));
     }
 
     proptest! {
