@@ -102,6 +102,7 @@ fn what_a_figure_names_must_be_there() {
     wrong("y = \"throughput_mbps\"", "y = 3", "expected a figure of the runs");
     wrong("y_label =", "y_labl =", "did you mean \"y_label\"?");
     wrong("case = \"CUBIC\"", "case = \"BBR\"", "allowed are RFC 9260, CUBIC");
+    wrong("case = \"CUBIC\"", "case = \"CUBICS\"", "allowed are RFC 9260, CUBIC");
     wrong("case = \"CUBIC\"", "with = { \"path.A.loss\" = \"3%\" }", "path.A.loss is never 3%");
     wrong("curve = \"RFC 9260\"", "curve = \"Reno\"", "is not the name of a [[figure.curve]]");
 }

@@ -192,10 +192,10 @@ impl CurveSpec {
         if setup.as_ref().is_some_and(|setup| unknown(setup, &setups)) {
             return Err(section.error("setup", format!("allowed are {}", list(&setups))));
         }
-        // A case with `each_path` becomes several, whose names begin with its own.
         let case: Option<String> = section.optional("case")?;
         let cases: Vec<_> = known.cases.iter().map(|case| case.name.as_str()).collect();
-        if case.as_ref().is_some_and(|case| !cases.iter().any(|known| case.starts_with(known))) {
+        let is_known = |name: &String| known.cases.iter().any(|case| case.is_named(name));
+        if case.as_ref().is_some_and(|case| !is_known(case)) {
             return Err(section.error("case", format!("allowed are {}", list(&cases))));
         }
         let mut with = Vec::new();

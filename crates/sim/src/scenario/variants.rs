@@ -74,6 +74,12 @@ impl Case {
         Self { name, settings: Vec::new(), each_path: false }
     }
 
+    /// Whether runs may have this as the name of their case.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(&self.name);
+        rest.is_some_and(|rest| rest.is_empty() || (self.each_path && rest.starts_with(' ')))
+    }
+
     /// The scenarios of this case, with their names.
     pub(super) fn scenarios(&self, scenario: Scenario) -> Vec<(String, Scenario)> {
         if !self.each_path {
