@@ -1,4 +1,5 @@
-//! Weights of streams with the dynamic mapping: parts of what all paths carry together, whichever path a stream is tied to.
+//! Weights of streams with the dynamic mapping: parts of what all paths carry together, whichever path a stream is
+//! tied to.
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{self, RunOptions};

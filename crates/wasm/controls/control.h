@@ -1,4 +1,5 @@
-// What a congestion control for manypath sees and sets, in C. `docs/simulation.md` describes it; build with scripts/wasm.
+// What a congestion control for manypath sees and sets, in C. `docs/simulation.md` describes it; build with
+// scripts/wasm.
 #ifndef MANYPATH_CONTROL_H
 #define MANYPATH_CONTROL_H
 
@@ -6,7 +7,8 @@
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
 
-// Written before each call; the first three numbers are read after it. Each path has a control, and static data, of its own.
+// Written before each call; the first three numbers are read after it. Each path has a control, and static data, of
+// its own.
 static struct {
     uint64_t cwnd;           // bytes; at least a chunk
     uint64_t ssthresh;       // bytes; NO_THRESHOLD before something has set it

@@ -86,7 +86,8 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<Median> {
 mod tests {
     use super::*;
 
-    /// The ranks of printed tables: the least and the largest of 6 to 8 values, the second ones of 9 to 11, the third of 12.
+    /// The ranks of printed tables: the least and the largest of 6 to 8 values, the second ones of 9 to 11, the
+    /// third of 12.
     #[test]
     fn the_interval_of_the_median_has_the_ranks_of_printed_tables() {
         let ranks = |count: u32| median((1..=count).rev().map(f64::from)).unwrap();

@@ -158,7 +158,8 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// The share of messages, in percent, that took no longer than the delay on the x axis: the means of the runs' percentiles.
+/// The share of messages, in percent, that took no longer than the delay on the x axis: the means of the runs'
+/// percentiles.
 fn distribution<'r>(
     runs: impl Iterator<Item = &'r (&'r Run, &'r Record)>,
     delays: &str,

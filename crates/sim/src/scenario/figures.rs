@@ -12,7 +12,8 @@ pub struct FigureSpec {
     pub name: String,
     /// Above the picture.
     pub title: String,
-    /// Whose delays are shown as a distribution, in place of `x` and `y`: the beginning of their columns, such as `delay`.
+    /// Whose delays are shown as a distribution, in place of `x` and `y`: the beginning of their columns, such as
+    /// `delay`.
     pub cdf: Option<String>,
     /// What the x axis shows: a swept key, `case` or `setup`.
     pub x: String,

@@ -70,8 +70,8 @@ impl Congestion {
         self.custom = control.map(|control| Box::new(Custom::new(control)));
     }
 
-    /// Asks that control what is to follow from `event`. Returns whether it has said so: if it has failed, the algorithm
-    /// goes on from here.
+    /// Asks that control what is to follow from `event`. Returns whether it has said so: if it has failed, the
+    /// algorithm goes on from here.
     fn ask(&mut self, event: CongestionEvent, group: &Group) -> bool {
         let Some(custom) = &mut self.custom else { return false };
         let standing = Standing { own: self.own, group };
@@ -112,8 +112,9 @@ impl Congestion {
         }
     }
 
-    /// The algorithm is that of `config` from now on; the path takes packets of `mtu` bytes. The window and its bound by
-    /// another path stay as they are, and slow start goes on or is over as before. A model of the path is made anew.
+    /// The algorithm is that of `config` from now on; the path takes packets of `mtu` bytes. The window and its
+    /// bound by another path stay as they are, and slow start goes on or is over as before. A model of the path is
+    /// made anew.
     pub(crate) fn follow(&mut self, config: &Config, (mtu, is_ipv6): (u16, bool)) {
         if self.name == config.congestion {
             return;

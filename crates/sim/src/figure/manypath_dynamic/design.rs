@@ -106,8 +106,8 @@ fn write_point(out: &mut String, number: usize, mut row: Row) -> std::fmt::Resul
     write_apps(out, streams, mix, informed)
 }
 
-/// The applications of a point: an interactive one, if the `mix` has it and there are streams for both, and bulk data. `informed`: the
-/// bulk application knows what its streams hold in the buffer.
+/// The applications of a point: an interactive one, if the `mix` has it and there are streams for both, and bulk
+/// data. `informed`: the bulk application knows what its streams hold in the buffer.
 pub(super) fn write_apps(
     out: &mut String,
     streams: usize,

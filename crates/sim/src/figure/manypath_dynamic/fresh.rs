@@ -1,9 +1,10 @@
-//! Grids of networks that nobody has tuned anything for: drawn by a seed that the user gives, with all schedulers in the frame
-//! of the committed grid and several seeds of each run. What is printed are the points where the dynamic scheduler loses.
+//! Grids of networks that nobody has tuned anything for: drawn by a seed that the user gives, with all schedulers
+//! in the frame of the committed grid and several seeds of each run. What is printed are the points where the
+//! dynamic scheduler loses.
 //!
-//! A point is lost where noise cannot be the reason: the interval of the dynamic scheduler's median is outside the bound, seen from
-//! the interval of another one's. With six seeds that means that all six runs of the one are outside the bound of all six of
-//! the other. Where only the medians say so, more seeds decide.
+//! A point is lost where noise cannot be the reason: the interval of the dynamic scheduler's median is outside the
+//! bound, seen from the interval of another one's. With six seeds that means that all six runs of the one are
+//! outside the bound of all six of the other. Where only the medians say so, more seeds decide.
 
 use super::design::{Row, draw_path, hypercube, write_apps, write_path};
 use super::details::{number, path_texts};
