@@ -29,7 +29,7 @@ static struct {
     uint64_t window_used; // 1 if the window was used up, or 0
     uint64_t recovering;  // 1 in fast recovery, or 0
 
-    // All paths that carry data, for controls that couple them:
+    // All paths that carry data, for controls that couple them; in on_idle this path alone:
     uint64_t all_cwnd;             // bytes
     uint64_t all_ssthresh;         // bytes
     uint64_t all_rate;             // bytes/s: the sum of cwnd / srtt

@@ -80,7 +80,7 @@ pub struct CongestionView {
     pub srtt: Option<Duration>,
     /// The shortest round-trip time, once measured.
     pub min_rtt: Option<Duration>,
-    /// This path and the others.
+    /// This path and the others; after a pause ([`CongestionEvent::Idle`]) this path alone.
     pub all: PathSums,
 }
 
