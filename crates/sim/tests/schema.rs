@@ -2,7 +2,7 @@
 
 use manypath_sim::campaign::{Options, Shard, execute};
 use manypath_sim::scenario::Plan;
-use manypath_sim::simulation::RunOptions;
+use manypath_sim::simulation::{self, RunOptions};
 use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../docs/schema.md");
@@ -93,4 +93,21 @@ fn every_column_and_key_is_documented() {
     let keys: Vec<&str> = manifest.as_object().unwrap().keys().map(String::as_str).collect();
     agree("manifest.json", &keys);
     std::fs::remove_dir_all(out).unwrap();
+}
+
+/// The second path is there when the peer has told its address, a round trip after the first rows.
+#[test]
+fn every_row_of_a_series_has_the_columns_of_its_head() {
+    let path =
+        |name: &str| format!("[[path]]\nname = \"{name}\"\nrate = \"5mbit\"\ndelay = \"90ms\"\n");
+    let app = "[[app]]\nkind = \"saturated\"\n";
+    let text = format!("measure = \"1s\"\n{}{}{app}", path("A"), path("B"));
+    let plan = Plan::parse(&text, "series", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let series = Some(std::time::Duration::from_millis(10));
+    let options = RunOptions { series, capture: false };
+    let outcome = simulation::run(&plan.runs[0].scenario, 1, options);
+    let series = outcome.series.unwrap();
+    let columns: Vec<_> = series.lines().map(|row| row.split(',').count()).collect();
+    assert!(columns.len() > 50 && columns.iter().all(|count| *count == columns[0]), "{columns:?}");
+    assert!(series.lines().next().unwrap().contains(",B_cwnd,"));
 }

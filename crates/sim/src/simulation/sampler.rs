@@ -87,15 +87,20 @@ impl Sampler {
     ) {
         let Some(out) = &mut self.series else { return };
         if out.is_empty() {
-            header(out, &self.paths[..status.paths.len().min(self.paths.len())], ledger);
+            header(out, &self.paths, ledger);
         }
         // Memory takes everything.
         let _ = write!(out, "{:.6}", now.since(Instant::ZERO).as_secs_f64());
         let _ = write!(out, ",{},{},{}", status.unsent, status.outstanding, status.peer_rwnd);
         let mbps = |bytes: u64| bytes as f64 * 8.0 / self.period.as_secs_f64() / 1e6;
-        let paths = status.paths.iter().zip(&network.paths).zip(&mut self.sent_before);
-        for ((path, number), before) in paths {
+        let paths = network.paths.iter().zip(&mut self.sent_before);
+        for (at, (number, before)) in paths.enumerate() {
             let queue = network.world.queue_len(*number, network.receiver);
+            let Some(path) = status.paths.get(at) else {
+                // The peer has not told its address yet.
+                let _ = write!(out, ",,,,,,{queue}");
+                continue;
+            };
             // What is not known yet is empty.
             let srtt = path.srtt.map_or(String::new(), |srtt| format!("{:.6}", srtt.as_secs_f64()));
             let ssthresh = Some(path.ssthresh).filter(|bytes| *bytes < u32::MAX);
