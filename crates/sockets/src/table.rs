@@ -388,7 +388,7 @@ fn notifications(
     vec![one]
 }
 
-/// A message was abandoned. Linux returns each fragment with the flags of its DATA chunk, which mark the first and the
+/// A message was abandoned, or not delivered before the end of its association. Linux returns each fragment with the flags of its DATA chunk, which mark the first and the
 /// last.
 fn given_up(
     host: &Host<'_>,
@@ -400,6 +400,10 @@ fn given_up(
     const FIRST: u16 = 2;
     const LAST: u16 = 1;
     let (id, new) = (association.id, settings.events.has(SCTP_SEND_FAILED_EVENT));
+    // Nobody reads them, and all that waits to be sent would be copied where a peer aborts.
+    if !new && !settings.events.has(SCTP_SEND_FAILED) {
+        return Vec::new();
+    }
     if !settings.follows_linux {
         return vec![Notification::failed(message, sent, new, 0, id)];
     }

@@ -119,9 +119,11 @@ fn the_abort_of_a_peer_comes_with_the_news_of_it() {
 fn a_connected_socket_sends_to_no_other_peer() {
     let refused = Err(Errno::ADDRESS_NOT_AVAILABLE);
     for (mut pair, result) in [(Pair::new(), Ok(5)), (Pair::following_linux(), refused)] {
-        let (client, _server) = pair.connected();
-        assert_eq!(pair.send(0, client, &[address(2, 1)], "known"), Ok(5));
-        assert_eq!(pair.send(0, client, &[address(3, 1)], "other"), result);
+        let (client, server) = pair.connected();
+        for (host, socket) in [(0, client), (1, server)] {
+            assert_eq!(pair.send(host, socket, &[address(2, 1 - host)], "known"), Ok(5));
+            assert_eq!(pair.send(host, socket, &[address(3, 1 - host)], "other"), result);
+        }
     }
 }
 

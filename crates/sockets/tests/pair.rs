@@ -460,3 +460,25 @@ fn a_message_to_a_peer_that_refuses_the_association_comes_back() {
     assert_eq!(pair.next(0, client), Ok(format!("{SCTP_SEND_FAILED:#x}")));
     assert_eq!(pair.next(0, client), Ok(refused));
 }
+
+#[test]
+fn undelivered_messages_come_before_the_end_and_only_to_a_program_that_wants_them() {
+    let (failed, lost) = (format!("{SCTP_SEND_FAILED:#x}"), format!("change to {SCTP_COMM_LOST}"));
+    for (kinds, told) in [
+        (vec![SCTP_ASSOC_CHANGE, SCTP_SEND_FAILED], vec![failed, lost.clone()]),
+        (vec![SCTP_ASSOC_CHANGE], vec![lost]),
+    ] {
+        let mut pair = Pair::new();
+        let (client, _) = pair.sockets(Style::OneToMany);
+        pair.connect(client, address(1, 1)).unwrap();
+        pair.subscribe(0, client, &kinds);
+        pair.send(0, client, &[address(1, 1)], "lost").unwrap();
+        let info = sctp_sndinfo { snd_flags: SCTP_ABORT as u16, ..Default::default() };
+        let info = SendInfo { info, ..SendInfo::default() };
+        let end = Outbound { to: vec![address(1, 1)], info, data: Bytes::new() };
+        pair.with(0, |sockets, host| sockets.send(host, client, end)).unwrap();
+        pair.settle();
+        let all: Vec<_> = std::iter::from_fn(|| pair.next(0, client).ok()).collect();
+        assert_eq!(all, told);
+    }
+}

@@ -130,7 +130,7 @@ pub enum Notification {
         /// The causes as they came.
         causes: Bytes,
     },
-    /// A message was given up (`SCTP_SEND_FAILED_EVENT`).
+    /// A message was given up, or not delivered before the association ended (`SCTP_SEND_FAILED_EVENT`).
     SendFailed {
         /// To whom it was to go.
         association: Association,
