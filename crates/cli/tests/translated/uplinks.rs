@@ -89,7 +89,9 @@ fn both_uplinks_of_the_server_carry_where_the_client_knows_one() {
 #[test]
 fn addresses_that_mean_nothing_outside_are_given_up() {
     let site = serving(behind(ONE_TO_ONE, ""));
-    let url = format!("http://{}:8080/file", PUBLIC[0]);
+    // More than all buffers take, or the association would be over before the addresses are given up.
+    site.random_file("large", 64 << 20);
+    let url = format!("http://{}:8080/large", PUBLIC[0]);
     let args = ["-sS", "-o", "/dev/null", "--limit-rate", "100k", &url];
     let mut command = site.through_command(&[], "curl", &args);
     let mut child = command.stdin(Stdio::null()).spawn().expect("curl");
