@@ -1,9 +1,9 @@
 //! The figure about the dynamic scheduler: what was not simulated is not met, and no loss is hidden.
 
-use manypath_sim::campaign::{Options, Record, Shard, execute};
+use crate::support::execute;
+use manypath_sim::campaign::Record;
 use manypath_sim::figure::{Figure, Runs, figures, fresh_grid, plot};
 use manypath_sim::scenario::Plan;
-use manypath_sim::simulation::RunOptions;
 
 fn figure() -> &'static Figure {
     figures().iter().find(|figure| figure.name == "manypath-dynamic").unwrap()
@@ -17,23 +17,7 @@ fn records() -> Vec<Record> {
     let mut plan =
         Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
     plan.retain(&["grid-07".into(), "grid-71".into()], &[]).unwrap();
-    done(&plan, "figure")
-}
-
-fn done(plan: &Plan, name: &str) -> Vec<Record> {
-    let out = std::env::temp_dir().join(format!("manypath-dynamic-{name}-{}", std::process::id()));
-    let options = Options {
-        out: out.clone(),
-        jobs: 2,
-        shard: Shard::default(),
-        resume: false,
-        keep: RunOptions::default(),
-        version: "test".into(),
-        commit: None,
-    };
-    let records = execute(plan, &options, &mut |_| ()).unwrap();
-    std::fs::remove_dir_all(out).unwrap();
-    records
+    execute(&plan, "dynamic-figure")
 }
 
 /// The rows of a table that begins after a heading.
@@ -96,7 +80,7 @@ fn each_network_of_a_fresh_grid_that_is_lost_has_its_row() {
     let cases = ["dynamic", "round robin", "LSFR"].map(String::from);
     plan.retain(&setups, &cases).unwrap();
     plan.runs.retain(|run| run.seed == 1);
-    let mut records = done(&plan, "fresh");
+    let mut records = execute(&plan, "dynamic-fresh");
     assert_eq!(records.len(), 6);
     for record in records.iter_mut().filter(|record| record.case == "dynamic") {
         let value = if record.setup == setups[0] { 0.001 } else { 1000.0 };

@@ -1,10 +1,10 @@
 //! The published figures, reduced to the points that decide: the criteria are met with the options
 //! of the paper, and are not met when one that matters is switched off.
 
-use manypath_sim::campaign::{Options, Record, Shard, execute};
+use crate::support::execute;
+use manypath_sim::campaign::Record;
 use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};
 use manypath_sim::scenario::Plan;
-use manypath_sim::simulation::RunOptions;
 
 fn figure(name: &str) -> &'static Figure {
     figures().iter().find(|figure| figure.name == name).unwrap()
@@ -16,20 +16,7 @@ fn simulate(figure: &Figure, set: &[(&str, &str)]) -> Vec<Record> {
     let set: Vec<_> =
         short.iter().chain(set).map(|(key, value)| ((*key).into(), (*value).into())).collect();
     let plan = Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
-    let name = format!("manypath-figure-{}-{}-{}", figure.name, set.len(), std::process::id());
-    let out = std::env::temp_dir().join(name);
-    let options = Options {
-        out: out.clone(),
-        jobs: 2,
-        shard: Shard::default(),
-        resume: false,
-        keep: RunOptions::default(),
-        version: "test".into(),
-        commit: None,
-    };
-    let records = execute(&plan, &options, &mut |_| ()).unwrap();
-    std::fs::remove_dir_all(out).unwrap();
-    records
+    execute(&plan, &format!("figure-{}-{}", figure.name, set.len()))
 }
 
 /// The criteria that are not met.

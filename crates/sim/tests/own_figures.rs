@@ -1,9 +1,8 @@
 //! Figures that scenario files describe.
 
-use manypath_sim::campaign::{Options, Record, Shard, execute};
+use crate::support::execute;
 use manypath_sim::figure::{draw, plot};
 use manypath_sim::scenario::Plan;
-use manypath_sim::simulation::RunOptions;
 
 const EXAMPLE: &str = include_str!("../../../papers/mathis1997/scenario.toml");
 const SHORT: [(&str, &str); 3] = [("seeds", "2"), ("warmup", "\"1s\""), ("measure", "\"2s\"")];
@@ -13,26 +12,10 @@ fn parse(text: &str, set: &[(&str, &str)]) -> Result<Plan, String> {
     Plan::parse(text, "scenario.toml", &set).map_err(|error| error.to_string())
 }
 
-fn simulate(plan: &Plan, name: &str) -> Vec<Record> {
-    let out = std::env::temp_dir().join(format!("manypath-own-{name}-{}", std::process::id()));
-    let options = Options {
-        out: out.clone(),
-        jobs: 2,
-        shard: Shard::default(),
-        resume: false,
-        keep: RunOptions::default(),
-        version: "test".into(),
-        commit: None,
-    };
-    let records = execute(plan, &options, &mut |_| ()).unwrap();
-    std::fs::remove_dir_all(out).unwrap();
-    records
-}
-
 #[test]
 fn the_example_is_drawn_with_its_curves_and_what_was_published() {
     let plan = parse(EXAMPLE, &SHORT).unwrap();
-    let records = simulate(&plan, "example");
+    let records = execute(&plan, "own-example");
     let chart = draw(&plan.figures[0], &plan, &records).unwrap();
     let [panel] = &chart.panels[..] else { panic!("one panel") };
     let names: Vec<_> = panel.curves.iter().map(|curve| curve.name.as_str()).collect();
@@ -59,7 +42,7 @@ fn without_curves_there_is_one_for_each_case_and_value_and_names_become_groups()
     };
     let short = [&SHORT[..], &[("sweep", "{ \"path.A.loss\" = [\"0.1%\", \"1%\"] }")]].concat();
     let plan = parse(&figure("case"), &short).unwrap();
-    let records = simulate(&plan, "groups");
+    let records = execute(&plan, "own-groups");
     let chart = draw(&plan.figures[0], &plan, &records).unwrap();
     assert_eq!(chart.panels.len(), 2);
     assert_eq!(chart.panels[1].groups, ["RFC 9260", "CUBIC"]);

@@ -388,8 +388,8 @@ fn notifications(
     vec![one]
 }
 
-/// A message was abandoned, or not delivered before the end of its association. Linux returns each fragment with the flags of its DATA chunk, which mark the first and the
-/// last.
+/// A message was abandoned, or not delivered before the end of its association. Linux returns each fragment with the
+/// flags of its DATA chunk, which mark the first and the last.
 fn given_up(
     host: &Host<'_>,
     association: &Association,

@@ -5,6 +5,9 @@ pub(crate) mod exchange;
 pub(crate) mod flow;
 
 use manypath_engine::{Config, Duration};
+use manypath_sim::campaign::{self, Options, Record, Shard};
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::RunOptions;
 use manypath_sim::world::{HostId, Joint};
 use manypath_sim::{LinkConfig, World};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,4 +48,21 @@ pub(crate) fn link(mbps: u64, delay_ms: u64, queue_packets: usize) -> LinkConfig
         queue_packets,
         ..LinkConfig::default()
     }
+}
+
+/// Does all runs of a plan in a folder of its own.
+pub(crate) fn execute(plan: &Plan, name: &str) -> Vec<Record> {
+    let out = std::env::temp_dir().join(format!("manypath-{name}-{}", std::process::id()));
+    let options = Options {
+        out: out.clone(),
+        jobs: 2,
+        shard: Shard::default(),
+        resume: false,
+        keep: RunOptions::default(),
+        version: "test".into(),
+        commit: None,
+    };
+    let records = campaign::execute(plan, &options, &mut |_| ()).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+    records
 }
