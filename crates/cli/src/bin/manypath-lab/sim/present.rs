@@ -1,6 +1,6 @@
 //! Results that earlier calls have left, so that one page can tell of all figures without simulating
-//! them anew: those in the folder of the page keep their sections of the page that was there, those in
-//! folders below get a short one that leads there.
+//! them anew: those in the folder of the page keep their sections of the page that was there, with the criteria of the
+//! verdict and the notes of today, those in folders below get a short one that leads there.
 
 use super::page::{Section, table};
 use crate::failure::Failure;
@@ -41,8 +41,16 @@ fn kept(figure: &'static Figure, page: &str, verdict: &[Criterion]) -> Option<Se
         met: met(verdict),
         of: verdict.len(),
         effort,
-        text: format!("\n{}\n", text.trim()),
+        text: format!("\n{}\n", renewed(text, verdict, figure.notes).trim()),
     })
+}
+
+/// A section with this table of criteria and these notes, which begin with bold words, in place of its own.
+fn renewed(text: &str, verdict: &[Criterion], notes: &str) -> String {
+    let Some((head, rest)) = text.split_once("\n| criterion |") else { return text.to_owned() };
+    let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
+    let pictures = after.find("**").map_or(after, |end| &after[..end]);
+    format!("{head}\n{}\n{pictures}{}", table(verdict), notes.trim())
 }
 
 /// What there is to say of a figure whose files are in `folder`.
@@ -130,16 +138,23 @@ mod tests {
         )
         .unwrap();
         let before = "# old\n\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n\n\
+                      | criterion | published |\n|---|---|\n| gone | 1 |\n\n**Old** notes.\n\n\
                       ## dreibholz2010-fig5: gone\n\nno verdict\n";
         write(out.join("README.md"), before).unwrap();
         let text = page(&sections(&out).unwrap());
         remove_dir_all(&out).unwrap();
         let has = |part: &str| assert!(text.contains(part), "{part} in {text}");
         has("| 1 of 2 | 7 runs, 2 seeds, 3 s measured in each |");
-        has("\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n");
+        has(
+            "\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n\n| criterion |",
+        );
+        has("| order | a | b | c | yes |");
+        has("**What the paper says.**");
         has("| 1 of 2 | 9 runs, 1 seed, 20 s measured in each |");
         has("[All of it](dyn/manypath-dynamic.md)");
         has("| goodput | 1 | 0.7 \\| &lt; | 2 | **no** |");
-        assert!(!text.contains("| order |") && !text.contains("fig5"), "{text}");
+        for gone in ["| gone |", "**Old**", "fig5"] {
+            assert!(!text.contains(gone), "{gone} in {text}");
+        }
     }
 }
