@@ -4,6 +4,7 @@
 mod bbr;
 mod campaigns;
 mod capture;
+mod competitors;
 mod controls;
 mod coverage;
 mod delivery;

@@ -33,6 +33,9 @@ think = "50ms"
 [[background]]
 path = "A"
 rate = "1mbit"
+
+[[competitor]]
+name = "rival"
 "#;
 
 /// The columns of a part of the page, with the names of the scenario.
@@ -44,7 +47,7 @@ fn documented(part: &str) -> BTreeSet<String> {
     let cells =
         rows.flat_map(|row| row.split('|').nth(1).unwrap_or("").split('`').skip(1).step_by(2));
     let named = |cell: &str| {
-        let cell = cell.replace("PATH", "A").replace("APP", "ask");
+        let cell = cell.replace("PATH", "A").replace("APP", "ask").replace("NAME", "rival");
         cell.replace("sN_", "s0_").replace(".N.", ".0.")
     };
     cells.map(named).collect()

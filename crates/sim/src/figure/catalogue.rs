@@ -1,3 +1,4 @@
+use super::coupled;
 use super::curves::Runs;
 use super::dreibholz2010;
 use super::loss_recovery;
@@ -42,6 +43,7 @@ pub fn figures() -> &'static [Figure] {
             lsfr::FIGURES,
             manypath_dynamic::FIGURES,
             loss_recovery::FIGURES,
+            coupled::FIGURES,
             rapier_windows::FIGURES,
         ];
         all.concat()

@@ -2,6 +2,7 @@
 //! `papers/`, here is how runs become curves and how curves are judged.
 
 mod catalogue;
+mod coupled;
 mod curves;
 mod dreibholz2010;
 mod loss_recovery;

@@ -101,12 +101,13 @@ pub(super) fn read(node: Option<&Node>) -> Result<Config, ScenarioError> {
     Ok(config)
 }
 
-/// Its parameters as columns of a result.
-pub(super) fn parameters(config: &Config, out: &mut Vec<(String, String)>) {
+/// Its parameters as columns of a result, whose names begin with `prefix`.
+pub(super) fn parameters(config: &Config, prefix: &str, out: &mut Vec<(String, String)>) {
     let Config { send_buffer, receive_buffer, .. } = config;
     let buffer = if send_buffer == receive_buffer { send_buffer.show() } else { String::new() };
-    out.push((format!("engine.{BUFFER}"), buffer));
-    out.extend(OPTIONS.iter().map(|o| (format!("engine.{}", o.name), (o.show)(config))));
+    out.push((format!("{prefix}engine.{BUFFER}"), buffer));
+    let option = |o: &EngineOption| (format!("{prefix}engine.{}", o.name), (o.show)(config));
+    out.extend(OPTIONS.iter().map(option));
 }
 
 fn profile(value: &Node) -> Result<Config, ScenarioError> {

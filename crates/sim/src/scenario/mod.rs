@@ -14,6 +14,7 @@
 
 mod applications;
 mod channel;
+mod competitor;
 mod document;
 mod engine_options;
 mod error;
@@ -30,6 +31,7 @@ mod stream_options;
 mod variants;
 
 pub use applications::{AppKind, AppSpec};
+pub use competitor::Competitor;
 pub use error::ScenarioError;
 pub use figures::{CurveSpec, FigureSpec, PublishedSpec};
 pub use modules::Modules;

@@ -290,10 +290,14 @@ pub(super) fn read_path_name(
     paths: &[PathSpec],
 ) -> Result<Option<usize>, ScenarioError> {
     let Some(name) = section.optional::<String>(key)? else { return Ok(None) };
+    path_named(&name, paths).map(Some).map_err(|message| section.error(key, message))
+}
+
+/// The number of the path with this name.
+pub(super) fn path_named(name: &str, paths: &[PathSpec]) -> Result<usize, String> {
     let number = paths.iter().position(|path| path.name == name);
     let names: Vec<_> = paths.iter().map(|path| path.name.as_str()).collect();
-    let message = format!("there is no path \"{name}\"; allowed are {}", names.join(", "));
-    number.map(Some).ok_or_else(|| section.error(key, message))
+    number.ok_or_else(|| format!("there is no path \"{name}\"; allowed are {}", names.join(", ")))
 }
 
 fn link_parameters(link: &LinkConfig) -> Vec<(&'static str, String)> {

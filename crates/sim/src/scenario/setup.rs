@@ -1,4 +1,5 @@
 use super::applications::{AppKind, AppSpec};
+use super::competitor::{self, Competitor};
 use super::document::{Node, Value};
 use super::engine_options;
 use super::error::ScenarioError;
@@ -30,8 +31,10 @@ pub struct Scenario {
     pub paths: Vec<PathSpec>,
     /// The applications of the sender.
     pub apps: Vec<AppSpec>,
-    /// Other traffic.
+    /// Traffic of constant rates.
     pub background: Vec<Background>,
+    /// Other associations.
+    pub competitors: Vec<Competitor>,
 }
 
 /// Keys of the file that describe the sweep and not a run.
@@ -74,8 +77,22 @@ impl Scenario {
             .map(|section| Background::read(section, &paths))
             .collect::<Result<Vec<_>, _>>()?
             .concat();
+        let names: Vec<&str> = apps.iter().map(|app| &*app.name).collect();
+        let competitors = competitor::read_all(&mut root, &paths, &names)?;
         root.finish()?;
-        Ok(Self { name, start, warmup, measure, config, modules, udp, paths, apps, background })
+        Ok(Self {
+            name,
+            start,
+            warmup,
+            measure,
+            config,
+            modules,
+            udp,
+            paths,
+            apps,
+            background,
+            competitors,
+        })
     }
 
     /// The configuration of both endpoints for one run, and its modules, which count this run alone.
@@ -92,6 +109,8 @@ impl Scenario {
         one.paths = vec![PathSpec { shares: None, policy, ..self.paths[path].clone() }];
         one.background.retain(|background| background.path == path);
         one.background.iter_mut().for_each(|background| background.path = 0);
+        let competitors = one.competitors.into_iter();
+        one.competitors = competitors.filter_map(|competitor| competitor.alone(path)).collect();
         one.config.stream_mapping = StreamMapping::Any;
         let apps = one.apps.iter_mut().flat_map(|app| &mut app.stream_options);
         apps.chain(&mut one.config.stream_options).for_each(|options| options.pinned = None);
@@ -108,7 +127,7 @@ impl Scenario {
             ("measure".to_owned(), self.measure.show()),
             ("udp".to_owned(), self.udp.show()),
         ];
-        engine_options::parameters(&self.config, &mut out);
+        engine_options::parameters(&self.config, "", &mut out);
         self.modules.parameters(&mut out);
         self.paths.iter().for_each(|path| path.parameters(&mut out));
         self.apps.iter().for_each(|app| app.parameters(&self.paths, &mut out));
@@ -122,11 +141,14 @@ impl Scenario {
             add("from", b.from.show());
             add("until", b.until.show());
         }
+        let competitors = self.competitors.iter();
+        competitors.for_each(|competitor| competitor.parameters(&self.paths, &mut out));
         out
     }
 }
 
-fn read_start(root: &mut Section<'_>) -> Result<(Duration, Duration), ScenarioError> {
+/// The earliest and the latest time at which something begins.
+pub(super) fn read_start(root: &mut Section<'_>) -> Result<(Duration, Duration), ScenarioError> {
     let Some(mut section) = root.table("start")? else {
         return Ok((Duration::ZERO, Duration::ZERO));
     };

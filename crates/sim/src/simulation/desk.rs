@@ -19,6 +19,11 @@ pub(super) struct SimulatedDesk<'a> {
 /// Payload of all messages: nobody looks at it.
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
+/// Payload of a message.
+pub(super) fn zeros(len: usize) -> Bytes {
+    Bytes::from_static(&ZEROS[..len.min(ZEROS.len())])
+}
+
 impl Desk for SimulatedDesk<'_> {
     fn now(&self) -> Instant {
         self.network.world.now()
@@ -27,7 +32,7 @@ impl Desk for SimulatedDesk<'_> {
     fn send(&mut self, way: Way, stream: u16, len: usize, generated: Instant) -> bool {
         let (host, Some(id)) = self.end(way) else { return false };
         let (now, stream_id) = (self.now(), StreamId(stream));
-        let payload = Bytes::from_static(&ZEROS[..len.min(ZEROS.len())]);
+        let payload = zeros(len);
         let message = Outgoing { stream: stream_id, ppid: Ppid(0), unordered: false, payload };
         let sent = self.network.world.endpoint(host).send(now, id, message).is_ok();
         if sent {

@@ -8,6 +8,7 @@
 mod apps;
 mod background;
 mod ceiling;
+mod competitors;
 mod connections;
 mod desk;
 mod histogram;

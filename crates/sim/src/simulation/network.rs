@@ -1,14 +1,14 @@
 //! The world of a scenario: two hosts, their paths, the access networks in front of them.
 
 use crate::link::LinkConfig;
-use crate::scenario::{Access, Modules, PathSpec, Scenario};
+use crate::scenario::{Access, Competitor, Modules, PathSpec, Scenario};
 use crate::world::{HostId, Joint, PathNumber, World};
 use manypath_engine::{AssociationId, Config, Instant, PathPolicy, PathRule};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// SCTP ports of the two hosts.
 const SENDER_PORT: u16 = 5000;
-const RECEIVER_PORT: u16 = 7;
+pub(super) const RECEIVER_PORT: u16 = 7;
 /// UDP encapsulation port (RFC 6951).
 const ENCAPSULATION: u16 = 9899;
 
@@ -56,26 +56,62 @@ impl Network {
         self.world.endpoint(host).connect(now, address(0, peer, udp), port).ok()
     }
 
+    /// The two hosts of a flow that goes through links of the scenario's paths, and the receiver's first address.
+    /// `number` is no other flow's.
+    pub(super) fn add_competitor(
+        &mut self,
+        scenario: &Scenario,
+        spec: &Competitor,
+        number: usize,
+    ) -> ([HostId; 2], SocketAddr) {
+        let config = |port, accept| Config { port, accept, ..spec.config.clone() };
+        let sender = self.world.add_host(config(SENDER_PORT, false));
+        let hosts = [sender, self.world.add_host(config(RECEIVER_PORT, true))];
+        for path in &spec.paths {
+            let addresses = [1, 2].map(|host| of_competitor(number, *path, host, scenario.udp));
+            self.join(hosts, addresses, &scenario.paths[*path], Some(self.paths[*path]));
+        }
+        let first = spec.paths.first().copied().unwrap_or(0);
+        (hosts, of_competitor(number, first, 2, scenario.udp))
+    }
+
     fn add_path(&mut self, spec: &PathSpec, number: usize, udp: bool) {
+        let addresses = [1, 2].map(|host| address(number, host, udp));
+        let shared = spec.shares.map(|other| self.paths[other]);
+        let path = self.join([self.sender, self.receiver], addresses, spec, shared);
+        self.paths.push(path);
+    }
+
+    /// A path through access networks of its own, if there are any, and the bottleneck of `shared` or one of its own.
+    fn join(
+        &mut self,
+        hosts: [HostId; 2],
+        addresses: [SocketAddr; 2],
+        spec: &PathSpec,
+        shared: Option<PathNumber>,
+    ) -> PathNumber {
         let lengthen = |link: &LinkConfig| with_far_access(link, &spec.access);
         let path = self.world.join(&Joint {
-            hosts: [self.sender, self.receiver],
-            addresses: [address(number, 1, udp), address(number, 2, udp)],
+            hosts,
+            addresses,
             prefix_len: 24,
             mtu: spec.mtu,
             forth: lengthen(&spec.forth),
             back: lengthen(&spec.back),
         });
-        self.paths.push(path);
-        for towards in [self.sender, self.receiver] {
-            let shared = spec.shares.map(|other| self.paths[other]);
-            let bottleneck = self.world.link_of(shared.unwrap_or(path), towards);
+        let ends = [(hosts[0], self.sender), (hosts[1], self.receiver)];
+        for (towards, end) in ends {
+            let bottleneck = match shared {
+                Some(shared) => self.world.link_of(shared, end),
+                None => self.world.link_of(path, towards),
+            };
             let mut route = vec![bottleneck];
             if !spec.access.is_none() {
                 route.insert(0, self.world.add_link(access_link(&spec.access)));
             }
             self.world.set_route(path, towards, route);
         }
+        path
     }
 
     /// The sender wants something of its paths; where nobody does, nothing is said.
@@ -128,4 +164,11 @@ fn address(path: usize, host: u8, udp: bool) -> SocketAddr {
     // A scenario has at most 64 paths.
     let network = u8::try_from(path + 1).unwrap_or(u8::MAX);
     (Ipv4Addr::new(10, 77, network, host), if udp { ENCAPSULATION } else { 0 }).into()
+}
+
+/// Address of host 1 or 2 of a competing flow on a path: a network for each flow and path.
+fn of_competitor(flow: usize, path: usize, host: u8, udp: bool) -> SocketAddr {
+    // A scenario has at most 64 paths and 250 competing flows.
+    let [network, flow] = [path + 100, flow].map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+    (Ipv4Addr::new(10, network, flow, host), if udp { ENCAPSULATION } else { 0 }).into()
 }

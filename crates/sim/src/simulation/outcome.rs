@@ -61,6 +61,7 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     let mut figures = Figures::default();
     figures.deliveries(&session.scenario.apps, ledgers, times, session.sampler.blocked());
     figures.ceiling(session);
+    figures.competitors(session);
     let received = session.network.world.look(session.network.receiver).counters();
     figures.add("duplicates_received", Some(received.duplicate_data as f64));
     let packets = figures.paths(session, now);
@@ -70,7 +71,12 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     Outcome {
         figures: figures.out,
         trace_hash: session.network.world.trace_hash(),
-        failure: session.closed.as_ref().map(|reason| format!("{reason:?}")).or(fault),
+        failure: session
+            .closed
+            .as_ref()
+            .map(|reason| format!("{reason:?}"))
+            .or(fault)
+            .or(session.competitors.failure()),
         series: None,
         capture: None,
         packets,
@@ -145,6 +151,14 @@ impl Figures {
             let after =
                 ceiling::between(scenario, *start, (change, end)).map(|bps| bps * RECOVERED);
             self.add("recovery_s", after.and_then(|bits| forth.first_second_with(change, bits)));
+        }
+    }
+
+    /// What the flows of each table have got together.
+    fn competitors(&mut self, session: &Session<'_>) {
+        for (table, spec) in session.scenario.competitors.iter().enumerate() {
+            let rate = self.mbps(session.competitors.received(table));
+            self.add(format!("{}_throughput_mbps", spec.name), rate);
         }
     }
 

@@ -1,6 +1,7 @@
 use super::apps::{Applications, Way};
 use super::background::Source;
 use super::ceiling;
+use super::competitors::Competitors;
 use super::connections::Connections;
 use super::desk::SimulatedDesk;
 use super::ledger::Ledger;
@@ -47,6 +48,7 @@ pub(super) struct Session<'a> {
     apps: Applications<'a>,
     connections: Option<Connections>,
     sources: Vec<Source>,
+    pub(super) competitors: Competitors,
     capture: bool,
 }
 
@@ -59,6 +61,8 @@ impl<'a> Session<'a> {
         let from = start + scenario.warmup;
         let end = from + scenario.measure;
         let mut network = Network::new(scenario, rng.next_u64(), start);
+        let times = (start, (from, end));
+        let competitors = Competitors::new(scenario, &mut network, &mut rng, times);
         if options.capture {
             network.world.start_capture();
         }
@@ -81,6 +85,7 @@ impl<'a> Session<'a> {
             apps: Applications::new(&scenario.apps, start),
             connections: Connections::new(&scenario.apps),
             sources: scenario.background.iter().map(|spec| Source::new(spec, start)).collect(),
+            competitors,
             capture: options.capture,
         }
     }
@@ -164,6 +169,7 @@ impl<'a> Session<'a> {
 
     fn run_sources(&mut self) {
         self.sources.iter_mut().for_each(|source| source.run(&mut self.network));
+        self.competitors.work(self.scenario, &mut self.network.world);
         if let Some(id) = self.associations[0] {
             self.sampler.run(&self.network, id, &self.ledgers[Way::Forth as usize]);
         }
@@ -173,7 +179,7 @@ impl<'a> Session<'a> {
         let apps = self.apps.next_timer(self.network.world.now());
         let sources = self.sources.iter().filter_map(Source::next);
         let sampler = self.associations[0].map(|_| self.sampler.next());
-        sources.chain(apps).chain(sampler).min()
+        sources.chain(apps).chain(sampler).chain(self.competitors.next_timer()).min()
     }
 
     fn apps_and_desk(&mut self) -> (&mut Applications<'a>, SimulatedDesk<'_>) {

@@ -33,6 +33,7 @@ pub(super) fn check(scenario: &Scenario, transport: LiveTransport) -> Result<(),
     let not_live = [
         (!scenario.udp, "udp = false", "the live stack speaks SCTP in UDP; set udp = true"),
         (!scenario.background.is_empty(), "[[background]]", "the lab has no background traffic"),
+        (!scenario.competitors.is_empty(), "[[competitor]]", "the lab has one sender"),
         (scenario.paths.len() > 26, "[[path]]", "a lab has at most 26 paths"),
         (
             scenario.paths.iter().any(|path| path.mtu != MTU),
