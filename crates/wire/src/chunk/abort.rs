@@ -3,7 +3,7 @@
 use super::{RawChunk, types};
 use crate::bytes::Output;
 use crate::cause::Causes;
-use crate::error::NoRoom;
+use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE.
@@ -32,11 +32,15 @@ pub struct Abort<'a> {
 }
 
 impl<'a> Abort<'a> {
-    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
-        Self {
+    pub(super) fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
+        Ok(Self {
             tag_reflected: raw.flags() & FLAG_TAG_REFLECTED != 0,
             causes: Causes::from_bytes(raw.value()),
-        }
+        })
+    }
+
+    pub(super) fn value_len(&self) -> usize {
+        self.causes.encoded_len()
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {

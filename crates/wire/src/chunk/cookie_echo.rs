@@ -2,7 +2,7 @@
 
 use super::{RawChunk, types};
 use crate::bytes::Output;
-use crate::error::NoRoom;
+use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
 /// Cookie Echo (RFC 9260 section 3.3.11).
@@ -24,8 +24,12 @@ pub struct CookieEcho<'a> {
 }
 
 impl<'a> CookieEcho<'a> {
-    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
-        Self { cookie: raw.value() }
+    pub(super) fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
+        Ok(Self { cookie: raw.value() })
+    }
+
+    pub(super) fn value_len(&self) -> usize {
+        self.cookie.len()
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {

@@ -36,6 +36,10 @@ impl Cwr {
         Ok(Self { lowest_tsn: Tsn(lowest_tsn), all_paths: raw.flags() & ALL_PATHS != 0 })
     }
 
+    pub(super) fn value_len(&self) -> usize {
+        size_of::<Tsn>()
+    }
+
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
         let flags = if self.all_paths { ALL_PATHS } else { 0 };
         out.block([types::CWR, flags], |out| out.u32(self.lowest_tsn.0))

@@ -3,7 +3,7 @@
 use super::{RawChunk, types};
 use crate::bytes::Output;
 use crate::cause::Causes;
-use crate::error::NoRoom;
+use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
 /// Operation Error (RFC 9260 section 3.3.10).
@@ -26,8 +26,12 @@ pub struct Error<'a> {
 }
 
 impl<'a> Error<'a> {
-    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
-        Self { causes: Causes::from_bytes(raw.value()) }
+    pub(super) fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
+        Ok(Self { causes: Causes::from_bytes(raw.value()) })
+    }
+
+    pub(super) fn value_len(&self) -> usize {
+        self.causes.encoded_len()
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {

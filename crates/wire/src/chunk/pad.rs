@@ -2,7 +2,7 @@
 
 use super::{RawChunk, types};
 use crate::bytes::Output;
-use crate::error::NoRoom;
+use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
 /// Padding (RFC 4820 section 3). It makes a packet larger and says nothing.
@@ -26,8 +26,12 @@ impl<'a> Pad<'a> {
     /// Bytes of the chunk before its data.
     pub const HEADER_LEN: usize = RawChunk::HEADER_LEN;
 
-    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
-        Self { data: raw.value() }
+    pub(super) fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
+        Ok(Self { data: raw.value() })
+    }
+
+    pub(super) fn value_len(&self) -> usize {
+        self.data.len()
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {

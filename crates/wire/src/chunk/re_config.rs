@@ -2,7 +2,7 @@
 
 use super::{RawChunk, types};
 use crate::bytes::Output;
-use crate::error::NoRoom;
+use crate::error::{NoRoom, ParseError};
 use crate::parameter::Parameters;
 use core::fmt;
 
@@ -31,8 +31,12 @@ pub struct ReConfig<'a> {
 }
 
 impl<'a> ReConfig<'a> {
-    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
-        Self { parameters: Parameters::from_bytes(raw.value()) }
+    pub(super) fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
+        Ok(Self { parameters: Parameters::from_bytes(raw.value()) })
+    }
+
+    pub(super) fn value_len(&self) -> usize {
+        self.parameters.encoded_len()
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {

@@ -30,6 +30,10 @@ impl Shutdown {
         Ok(Self { cum_tsn: Tsn(cum_tsn) })
     }
 
+    pub(super) fn value_len(&self) -> usize {
+        size_of::<Tsn>()
+    }
+
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
         out.block([types::SHUTDOWN, 0], |out| out.u32(self.cum_tsn.0))
     }

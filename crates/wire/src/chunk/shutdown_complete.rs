@@ -3,7 +3,7 @@
 use super::abort::FLAG_TAG_REFLECTED;
 use super::{RawChunk, types};
 use crate::bytes::Output;
-use crate::error::NoRoom;
+use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
 /// Shutdown Complete (RFC 9260 section 3.3.13).
@@ -23,8 +23,13 @@ pub struct ShutdownComplete {
 }
 
 impl ShutdownComplete {
-    pub(super) const fn parse(raw: RawChunk<'_>) -> Self {
-        Self { tag_reflected: raw.flags() & FLAG_TAG_REFLECTED != 0 }
+    pub(super) const fn parse(raw: RawChunk<'_>) -> Result<Self, ParseError> {
+        Ok(Self { tag_reflected: raw.flags() & FLAG_TAG_REFLECTED != 0 })
+    }
+
+    /// A flag is all that it has.
+    pub(super) const fn value_len(&self) -> usize {
+        0
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
