@@ -32,7 +32,6 @@ const FIELDS: &[(&str, usize)] = &[
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 100),
     ("daemon::Stack", 101),
-    ("engine::Association", 173),
     ("engine::Bbr", 79),
     ("engine::Endpoint", 137),
     ("engine::Path", 136),

@@ -3,12 +3,11 @@
 use super::announcement::{Announcement, may_change_addresses};
 use super::asconf::{AddressChanges, Request};
 use super::context::Context;
+use super::handshake::{Handshake, Withheld};
 use super::path_manager::{Addressing, PathManager};
-use super::tcb::{Association, Withheld};
-use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
+use crate::path::scope::{self, Scopes};
 use crate::path::{Path, PathAddr, PathId, PathState, pairing};
-use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -49,85 +48,151 @@ impl core::fmt::Display for AddressError {
 
 impl core::error::Error for AddressError {}
 
-impl Association {
-    /// The peer's INIT or INIT ACK said `peer`. Without authentication no address changes (section 6).
-    pub(super) fn agree_on_address_changes(
+/// What both ends agree on about addresses that come and go, where the peer's INIT or INIT ACK said `peer`. Without
+/// authentication none changes (section 6). `told` is how many of our addresses the peer was told, if not all.
+pub(super) fn agreed_changes(
+    cx: &Context<'_>,
+    handshake: &Handshake,
+    peer: &Announcement,
+    (is_authentic, told): (bool, Option<u8>),
+) -> Option<Box<AddressChanges>> {
+    let agreed = may_change_addresses(cx.config, peer) && is_authentic;
+    let mut own = pairing::announced(&handshake.path, &handshake.told_locals(cx, told));
+    if own.is_empty() {
+        own.push(handshake.path.local.ip());
+    }
+    let untold = |address: &IpAddr| !cx.may_tell(*address, &handshake.path);
+    let untold: Vec<_> = own.iter().copied().filter(untold).collect();
+    // One alone is not listed.
+    let told = own.len() > untold.len() + 1;
+    let (ours, peers) = (handshake.local_tsn, peer.initial_tsn);
+    let mut changes = AddressChanges::new(own, told, ours, peers);
+    let known = handshake.path.local.ip();
+    changes.realm = cx.realm_of(known);
+    changes.untold = untold.into_iter().map(|address| (address, address == known)).collect();
+    changes.translated = pairing::is_translated(&handshake.path, &peer.addresses);
+    agreed.then(|| Box::new(changes))
+}
+
+/// The realm of our addresses; none outside of all realms.
+pub(crate) fn realm(
+    changes: Option<&AddressChanges>,
+    handshake: &Handshake,
+    scopes: &Scopes,
+) -> Option<u32> {
+    match changes {
+        Some(changes) => changes.realm,
+        None => scope::realm_of(scopes, handshake.path.local.ip()),
+    }
+}
+
+/// Whether the peer is being told that `local` is not ours any more. It still is one where packets
+/// arrive (RFC 5061 section 5.3 rule F4).
+pub(crate) fn is_leaving(changes: Option<&AddressChanges>, local: IpAddr) -> bool {
+    changes.is_some_and(|it| it.is_changing(AddressChange::Removed, local))
+}
+
+impl Addressing<'_> {
+    /// The realm of our addresses; none outside of all realms.
+    pub(super) fn realm(&self, cx: &Context<'_>) -> Option<u32> {
+        realm(self.addresses.as_deref(), self.handshake, cx.scopes)
+    }
+
+    /// The path a packet came over, if it may be the peer's. A new pair of known addresses becomes a
+    /// path. A new port becomes the port of its path, or a path of its own where addresses may change, and
+    /// a packet without UDP ends the encapsulation there (RFC 6951 section 5.4): the packet has our
+    /// tag, so that nobody else can bring that about.
+    pub(super) fn arrival_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
+        if let Some(id) = self.paths.by_addr(&addr) {
+            return Some(id);
+        }
+        if !self.peer_addresses.contains(&addr.remote.ip()) || self.handshake.is_unproven(&addr) {
+            return None;
+        }
+        if let Some(changes) = &self.addresses
+            && !changes.own.contains(&addr.local.ip())
+        {
+            // Data may overtake the answer that makes the address ours (RFC 5061 section 5.3).
+            let added = changes.is_changing(AddressChange::Added, addr.local.ip());
+            return added.then(|| self.paths.control_path());
+        }
+        let local = addr.local.ip();
+        let withheld = self.handshake.is_withheld() && local != self.handshake.path.local.ip();
+        let is_ours =
+            || cx.config.allows(local) && cx.realm_of(local) == self.realm(cx) && !withheld;
+        if self.addresses.is_none() && !is_ours() {
+            return None;
+        }
+        if is_leaving(self.addresses.as_deref(), addr.local.ip()) {
+            return Some(self.paths.control_path());
+        }
+        let accepted = !self.handshake.initiated;
+        let moved = self.paths.between(addr).first().copied();
+        if let Some(other) = moved.and_then(|known| self.path_of_port(cx, addr, known)) {
+            return Some(other);
+        }
+        if let Some(path) = moved.and_then(|id| self.paths.get_mut(id)) {
+            let was_native = path.addr().remote.port() == 0;
+            path.follow(addr, accepted);
+            let id = path.id();
+            if was_native != (addr.remote.port() == 0) {
+                self.paths.restart_ecn(id);
+            }
+            return Some(id);
+        }
+        self.add_unconfirmed(cx, addr)
+    }
+
+    pub(super) fn add_unconfirmed(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
+        let mtu = cx.mtu(&addr);
+        let id = self.paths.add(addr, mtu, PathState::Unconfirmed, cx.config)?;
+        if self.state.sends_heartbeats() {
+            self.begin_probing(id);
+        }
+        Some(id)
+    }
+
+    /// A COOKIE ACK goes back to where the COOKIE ECHO came from.
+    pub(super) fn acknowledge_cookie(&mut self, cx: &Context<'_>, addr: PathAddr) {
+        let via = self.arrival_path(cx, addr).unwrap_or(self.paths.primary());
+        self.control.push_cookie_ack(via);
+    }
+
+    /// Makes the paths: `handshake` first, then the other pairs, which are to be verified. `told` is how many of our
+    /// addresses the peer was told, if not all.
+    pub(super) fn learn_paths(
         &mut self,
         cx: &Context<'_>,
-        peer: &Announcement,
+        handshake: PathAddr,
+        listed: &[IpAddr],
         told: Option<u8>,
     ) {
-        let agreed = may_change_addresses(cx.config, peer)
-            && (self.security.is_authenticating() || self.security.key_agreement().is_some());
-        let mut own = pairing::announced(&self.handshake.path, &self.told_locals(cx, told));
-        if own.is_empty() {
-            own.push(self.handshake.path.local.ip());
+        *self.keys_changed = true;
+        self.handshake.path = handshake;
+        *self.peer_addresses = alloc::vec![handshake.remote.ip()];
+        for address in listed {
+            if !self.peer_addresses.contains(address) {
+                self.peer_addresses.push(*address);
+            }
         }
-        let untold = |address: &IpAddr| !cx.may_tell(*address, &self.handshake.path);
-        let untold: Vec<_> = own.iter().copied().filter(untold).collect();
-        // One alone is not listed.
-        let told = own.len() > untold.len() + 1;
-        let (ours, peers) = (self.handshake.local_tsn, peer.initial_tsn);
-        let mut changes = AddressChanges::new(own, told, ours, peers);
-        let known = self.handshake.path.local.ip();
-        changes.realm = cx.realm_of(known);
-        changes.untold = untold.into_iter().map(|address| (address, address == known)).collect();
-        changes.translated = pairing::is_translated(&self.handshake.path, &peer.addresses);
-        self.addresses = agreed.then(|| Box::new(changes));
-    }
-
-    /// Our addresses that the handshake makes paths of: those that the peer was told, which are all or as many as the
-    /// INIT ACK had room for, and those that it is never told.
-    pub(super) fn told_locals<'a>(
-        &self,
-        cx: &Context<'a>,
-        told: Option<u8>,
-    ) -> Cow<'a, [LocalAddress]> {
-        let locals = cx.own_locals(cx.realm_of(self.handshake.path.local.ip()));
-        if self.is_withheld() {
-            let own = self.handshake.path.local.ip();
-            return locals.iter().filter(|local| local.addr.ip() == own).copied().collect();
+        let fits = self.paths.iter().next().is_some_and(|path| path.addr() == handshake);
+        if !fits {
+            *self.paths = self.paths.emptied();
         }
-        let Some(count) = told else { return locals };
-        let mut told = cx.announced(&self.handshake.path);
-        told.truncate(count.into());
-        told.push(self.handshake.path.local.ip());
-        let used = |ip| told.contains(&ip) || !cx.may_tell(ip, &self.handshake.path);
-        locals.iter().filter(|local| used(local.addr.ip())).copied().collect()
-    }
-
-    /// The peer has shown who it is, and may know all of our addresses.
-    pub(crate) fn reveal_addresses(&mut self, cx: &mut Context<'_>) {
-        if self.is_withheld() {
-            self.handshake.withheld = Withheld::UntilProtected;
-            self.reveal_if_protected(cx);
+        let locals = self.handshake.told_locals(cx, told);
+        let mut pairs = pairing::pairs(handshake, &locals, listed);
+        if pairing::is_translated(&handshake, listed) {
+            // An address behind its NAT may look like one of our own network.
+            pairs.extend(pairing::pairs(handshake, &locals, &[]));
         }
-    }
-
-    /// Announces what was withheld until packets without protection are dropped: before that an answer of the peer, or what it
-    /// sends to such an address, could be one. A client that resumes drops them before the peer has proved anything, which
-    /// its COOKIE ACK does.
-    pub(crate) fn reveal_if_protected(&mut self, cx: &mut Context<'_>) {
-        let waits = self.handshake.withheld == Withheld::UntilProtected;
-        if !waits || !self.security.requires_protection() || self.state.is_setting_up() {
-            return;
+        for pair in pairs {
+            if self.paths.by_addr(&pair).is_none() {
+                let confirmed = pair == handshake;
+                let state = if confirmed { PathState::Active } else { PathState::Unconfirmed };
+                // The limit of the path list is the limit of the association.
+                let _too_many = self.paths.add(pair, cx.mtu(&pair), state, cx.config).is_none();
+            }
         }
-        self.handshake.withheld = Withheld::No;
-        for local in cx.own_locals(self.realm(cx.scopes)).iter() {
-            let change = AddressChange::Added;
-            // It is there already, or the peer takes no changes: others go on as they are.
-            let _unchanged = self.addressing().change_address(cx, change, local.addr.ip()).is_err();
-        }
-    }
-
-    /// Whether the peer can be told of addresses that come and go. Said of established associations.
-    pub(crate) fn changes_addresses(&self) -> bool {
-        self.addresses.is_some() || self.state.is_setting_up()
-    }
-
-    /// Whether nothing but an ASCONF may be sent: no address is left that the peer knows.
-    pub(super) fn is_renumbering(&self) -> bool {
-        self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering())
     }
 
     /// Our addresses that `requests` remove are no source of packets any more (rule F4). If only those
@@ -145,19 +210,19 @@ impl Association {
             let added: Vec<_> = added.map(|request| request.address).collect();
             pending = self.add_sources(cx, &added);
         }
-        self.addressing().remove_paths(&leaving);
+        self.remove_paths(&leaving);
         pending
     }
 
     /// Makes paths from `added` addresses of ours to all that the peer has, near ones first, for the
     /// ASCONF that adds them: one of them will get it there.
     pub(super) fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
-        let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr()) else {
+        let Some(anchor) = self.paths.get(self.paths.control_path()).map(|path| path.addr()) else {
             return Vec::new();
         };
         let mut pairs = Vec::new();
         for local in cx.locals.iter().filter(|local| added.contains(&local.addr.ip())) {
-            for remote in pairing::by_nearness(local, &self.peer_addresses) {
+            for remote in pairing::by_nearness(local, self.peer_addresses) {
                 let remote = SocketAddr::new(remote, anchor.remote.port());
                 let pair = PathAddr { local: local.addr, remote };
                 pairs.push(pairing::like_handshake(pair, &self.handshake.path));
@@ -166,9 +231,32 @@ impl Association {
         let add = |pair| self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
         pairs.into_iter().filter_map(add).collect()
     }
-}
 
-impl Addressing<'_> {
+    /// The peer has shown who it is, and may know all of our addresses. `is_protected` tells whether packets without
+    /// protection are dropped.
+    pub(crate) fn reveal(&mut self, cx: &mut Context<'_>, is_protected: bool) {
+        if self.handshake.is_withheld() {
+            self.handshake.withheld = Withheld::UntilProtected;
+            self.reveal_if_protected(cx, is_protected);
+        }
+    }
+
+    /// Announces what was withheld until packets without protection are dropped: before that an answer of the peer, or what it
+    /// sends to such an address, could be one. A client that resumes drops them before the peer has proved anything, which
+    /// its COOKIE ACK does.
+    pub(crate) fn reveal_if_protected(&mut self, cx: &mut Context<'_>, is_protected: bool) {
+        let waits = self.handshake.withheld == Withheld::UntilProtected;
+        if !waits || !is_protected || self.state.is_setting_up() {
+            return;
+        }
+        self.handshake.withheld = Withheld::No;
+        for local in cx.own_locals(self.realm(cx)).iter() {
+            let change = AddressChange::Added;
+            // It is there already, or the peer takes no changes: others go on as they are.
+            let _unchanged = self.change_address(cx, change, local.addr.ip()).is_err();
+        }
+    }
+
     /// Makes paths of all pairs that have none yet. They are to be verified (rule F14).
     pub(super) fn refresh_paths(&mut self, cx: &Context<'_>) {
         let Some(changes) = &self.addresses else { return };

@@ -8,13 +8,14 @@
 
 use super::addresses::AddressError;
 use super::context::Context;
+use super::handshake::Withheld;
 use super::path_manager::Addressing;
 use super::receive::Arrival;
 use super::state::Retry;
-use super::tcb::{Association, Withheld};
+use super::tcb::Association;
 use crate::event::{AddressChange, CloseReason, Event, ReconfigurationOutcome};
-use crate::path::PathId;
 use crate::path::heartbeat::Probed;
+use crate::path::{PathId, Paths};
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -120,16 +121,6 @@ impl AddressChanges {
         self.running.as_ref()?.retry.expiry()
     }
 
-    /// Whether an ASCONF is to be sent.
-    pub(super) fn is_due(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.retry.is_due())
-    }
-
-    /// Whether nothing but ASCONFs may be sent.
-    pub(super) fn is_renumbering(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| !running.pending.is_empty())
-    }
-
     /// Whether the ASCONF under way asks for `change` of `address`.
     pub(super) fn is_changing(&self, change: AddressChange, address: IpAddr) -> bool {
         let mut running = self.running.iter().flat_map(|it| &it.requests);
@@ -205,15 +196,40 @@ impl Request {
 }
 
 impl Association {
+    /// The peer has answered an ASCONF (rules A5 to A8, F0).
+    pub(super) fn handle_asconf_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &Arrival<'_>,
+        ack: &AsconfAck<'_>,
+    ) {
+        let Some(changes) = &mut self.addresses else { return };
+        match changes.running.take_if(|running| running.sequence == ack.sequence) {
+            Some(running) => {
+                self.errors.clear();
+                self.addressing().conclude_asconf(cx, arrival, running, ack);
+            }
+            // Larger than any that was sent.
+            None if ack.sequence.wrapping_sub(changes.next_sequence) < 1 << 31 => {
+                cx.counters.protocol_violations += 1;
+                let reason = CloseReason::ProtocolViolation("ASCONF-ACK for no ASCONF");
+                self.ending().abort_because(cx, &Cause::IllegalAsconfAck, reason);
+            }
+            None => cx.counters.stale_asconfs += 1,
+        }
+    }
+}
+
+impl Addressing<'_> {
     /// An ASCONF that is under way goes on from addresses that it may not even mention, if there is no
     /// other way left for it, unless they are withheld.
     pub(crate) fn take_detour(&mut self, cx: &Context<'_>) {
         let running = self.addresses.as_ref().is_some_and(|changes| changes.running.is_some());
-        if !(running && self.paths.is_cut_off()) || self.is_withheld() {
+        if !(running && self.paths.is_cut_off()) || self.handshake.is_withheld() {
             return;
         }
-        let usable: Vec<_> =
-            cx.own_locals(self.realm(cx.scopes)).iter().map(|local| local.addr.ip()).collect();
+        let locals = cx.own_locals(self.realm(cx));
+        let usable: Vec<_> = locals.iter().map(|local| local.addr.ip()).collect();
         let pending = self.add_sources(cx, &usable);
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
         if let Some(running) = running.filter(|_| !pending.is_empty()) {
@@ -224,11 +240,7 @@ impl Association {
 
     /// Makes an ASCONF of what waits, unless one is under way (rule A3).
     pub(super) fn start_asconf(&mut self, cx: &Context<'_>) {
-        // "MUST NOT be used unless DTLS chunk handling is enabled in both directions" (draft section 3.2).
-        if self.security.key_agreement().is_some() && !self.security.is_protected() {
-            return;
-        }
-        self.addressing().introduce_untold();
+        self.introduce_untold();
         let Some(changes) = &mut self.addresses else { return };
         if changes.running.is_some() || changes.waiting.is_empty() || !self.state.sends_data() {
             return;
@@ -253,7 +265,7 @@ impl Association {
         let lookup = if moves && !changes.told { wildcard(lookup) } else { lookup };
         let plain: Vec<_> = requests.iter().map(|(_, request)| *request).collect();
         let pending = self.leave_sources(cx, &plain);
-        let (retry, path) = (Retry::new(), self.control_path());
+        let (retry, path) = (Retry::new(), self.paths.control_path());
         let Some(changes) = &mut self.addresses else { return };
         let introduces = changes.introduces.take();
         changes.running = Some(Running {
@@ -268,16 +280,6 @@ impl Association {
         });
     }
 
-    /// The path for the ASCONF under way: repeated, it takes the best one.
-    pub(super) fn asconf_path(&self) -> PathId {
-        let running = self.addresses.as_ref().and_then(|changes| changes.running.as_ref());
-        let first = running.filter(|running| running.retry.sends() == 0);
-        let wanted = first.and_then(|running| running.introduces);
-        let there =
-            wanted.filter(|id| self.paths.get(*id).is_some_and(|path| !path.is_suspended()));
-        there.unwrap_or_else(|| self.control_path())
-    }
-
     /// Appends the ASCONF that is due on path `id`.
     pub(super) fn write_asconf(
         &mut self,
@@ -285,11 +287,11 @@ impl Association {
         id: PathId,
         packet: &mut PacketWriter<'_>,
     ) {
-        if self.asconf_path() != id {
+        if path(self.addresses.as_deref(), self.paths) != id {
             return;
         }
         let own = self.paths.get(id).map(|path| path.rtt().rto());
-        let rto = self.control_rto().max(own.unwrap_or_default());
+        let rto = self.paths.control_rto().max(own.unwrap_or_default());
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
         let Some(running) = running.filter(|running| running.retry.is_due()) else { return };
         let parameters = Parameters::from_bytes(&running.parameters);
@@ -300,45 +302,21 @@ impl Association {
         }
     }
 
-    /// T4-rto has expired (rules B1 to B5). The next path is one that has failed less.
-    pub(super) fn retry_asconf(&mut self, cx: &mut Context<'_>) {
+    /// T4-rto has expired (rules B1 to B5). The next path is one that has failed less. Returns the path that has failed
+    /// once more, and whether that counts for the association.
+    pub(super) fn retry_asconf(&mut self, now: Instant) -> Option<(PathId, bool)> {
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
-        let Some(running) = running else { return };
-        if !self.state.sends_data() || !running.retry.expire(cx.now) {
-            return;
+        let running = running.filter(|_| self.state.sends_data())?;
+        if !running.retry.expire(now) {
+            return None;
         }
         let (path, counts) = (running.path, running.introduces != Some(running.path));
         if let Some(path) = self.paths.get_mut(path) {
             path.rtt_mut().back_off();
         }
-        self.path_error(cx, path, counts);
+        Some((path, counts))
     }
 
-    /// The peer has answered an ASCONF (rules A5 to A8, F0).
-    pub(super) fn handle_asconf_ack(
-        &mut self,
-        cx: &mut Context<'_>,
-        arrival: &Arrival<'_>,
-        ack: &AsconfAck<'_>,
-    ) {
-        let Some(changes) = &mut self.addresses else { return };
-        match changes.running.take_if(|running| running.sequence == ack.sequence) {
-            Some(running) => {
-                self.errors.clear();
-                self.addressing().conclude_asconf(cx, arrival, running, ack);
-            }
-            // Larger than any that was sent.
-            None if ack.sequence.wrapping_sub(changes.next_sequence) < 1 << 31 => {
-                cx.counters.protocol_violations += 1;
-                let reason = CloseReason::ProtocolViolation("ASCONF-ACK for no ASCONF");
-                self.abort_because(cx, &Cause::IllegalAsconfAck, reason);
-            }
-            None => cx.counters.stale_asconfs += 1,
-        }
-    }
-}
-
-impl Addressing<'_> {
     /// The user wants one of our addresses to be added, removed or preferred.
     pub(crate) fn change_address(
         &mut self,
@@ -537,6 +515,25 @@ impl AddressChanges {
         parameters.truncate(used);
         (requests, parameters)
     }
+}
+
+/// The path for the ASCONF under way: repeated, it takes the best one.
+pub(super) fn path(changes: Option<&AddressChanges>, paths: &Paths) -> PathId {
+    let running = changes.and_then(|changes| changes.running.as_ref());
+    let first = running.filter(|running| running.retry.sends() == 0);
+    let wanted = first.and_then(|running| running.introduces);
+    let there = wanted.filter(|id| paths.get(*id).is_some_and(|path| !path.is_suspended()));
+    there.unwrap_or_else(|| paths.control_path())
+}
+
+/// Whether an ASCONF is to be sent.
+pub(super) fn is_due(changes: Option<&AddressChanges>) -> bool {
+    changes.and_then(|it| it.running.as_ref()).is_some_and(|running| running.retry.is_due())
+}
+
+/// Whether nothing but an ASCONF may be sent: no address is left that the peer knows.
+pub(super) fn is_renumbering(changes: Option<&AddressChanges>) -> bool {
+    changes.and_then(|it| it.running.as_ref()).is_some_and(|running| !running.pending.is_empty())
 }
 
 /// The unspecified address of the family of `address`.

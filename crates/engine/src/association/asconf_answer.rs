@@ -4,6 +4,7 @@ use super::asconf::AddressChanges;
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
 use super::control::Control;
+use super::packets::Packets;
 use super::path_manager::Addressing;
 use super::receive::Arrival;
 use super::state::State;
@@ -58,7 +59,7 @@ impl Association {
         packet: Packet<'_>,
         protected: bool,
     ) {
-        let via = self.control_path();
+        let via = self.paths.control_path();
         let mut arrival = Arrival::new(packet, addr, via, Authenticity::None);
         arrival.protected = protected;
         let mut chunks = packet.chunks();
@@ -66,36 +67,23 @@ impl Association {
         loop {
             arrival.rest = chunks.rest();
             let Some(Ok(chunk)) = chunks.next() else { break };
-            match (self.admit(cx, &mut arrival, &chunk), chunk) {
+            let reports = (self.id, &mut self.control);
+            match (self.security.admit(cx, reports, &mut arrival, &chunk), chunk) {
                 // In a record "The lookup address MUST NOT be used" (DTLS chunk draft, section 3.2).
                 (Admission::Process, Chunk::Asconf(asconf))
                     if protected || self.addressing().may_be_asked(&asconf) =>
                 {
-                    answered |= self.reply_asconf(cx, addr, &asconf);
+                    let Some(answer) = self.addressing().answer_asconf(cx, addr, &asconf) else {
+                        continue;
+                    };
+                    reply(cx, addr, answer, &mut self.packets());
+                    answered = true;
                 }
                 (Admission::Process | Admission::Skip, _) => {}
                 (Admission::Stop, _) => break,
             }
         }
         cx.counters.unknown_addresses += u64::from(!answered);
-    }
-
-    /// The answer goes where the request came from (rule E6), even if that is no path.
-    fn reply_asconf(&mut self, cx: &mut Context<'_>, addr: PathAddr, asconf: &Asconf<'_>) -> bool {
-        let Some((sequence, responses)) = self.addressing().answer_asconf(cx, addr, asconf) else {
-            return false;
-        };
-        let parameters = Parameters::from_bytes(&responses);
-        let mut bytes = alloc::vec![0; REPLY_SIZE];
-        let mut packet = self.begin_packet(&mut bytes);
-        // `MAX_RESPONSES` leave room for all headers.
-        let _no_room = packet.push(&Chunk::AsconfAck(AsconfAck { sequence, parameters })).is_err();
-        let len = self.complete_packet(self.paths.by_addr(&addr), packet);
-        bytes.truncate(len);
-        if len > 0 {
-            cx.answer(addr, bytes);
-        }
-        true
     }
 }
 
@@ -358,5 +346,26 @@ impl Responses<'_> {
         let used = causes.finish();
         let causes = Causes::from_bytes(&buffer[..used]);
         self.writer.push(&Parameter::ErrorIndication(ErrorIndication { correlation, causes }))
+    }
+}
+
+/// The answer to an ASCONF, a sequence number and responses, goes where the request came from (rule E6), even if that
+/// is no path.
+fn reply(
+    cx: &mut Context<'_>,
+    addr: PathAddr,
+    (sequence, responses): (u32, Vec<u8>),
+    packets: &mut Packets<'_>,
+) {
+    let parameters = Parameters::from_bytes(&responses);
+    let mut bytes = alloc::vec![0; REPLY_SIZE];
+    let mut packet = packets.begin(&mut bytes);
+    // `MAX_RESPONSES` leave room for all headers.
+    let _no_room = packet.push(&Chunk::AsconfAck(AsconfAck { sequence, parameters })).is_err();
+    let path = packets.paths.by_addr(&addr);
+    let len = packets.complete(path, packet);
+    bytes.truncate(len);
+    if len > 0 {
+        cx.answer(addr, bytes);
     }
 }

@@ -2,17 +2,18 @@
 //! and what becomes of chunks that come without.
 
 use super::context::Context;
+use super::control::ControlQueue;
 use super::protection::Protection;
 use super::receive::Arrival;
-use super::tcb::Association;
 use crate::authentication::{Agreement, KeyError, Offer, Rejection, SharedKeys};
 use crate::event::{AssociationId, Event, KeyChange};
 use crate::path::Path;
 use crate::protection::KeyOffer;
+use crate::send::Sender;
 use crate::status::Counters;
 use alloc::boxed::Box;
 use manypath_wire::cause::Cause;
-use manypath_wire::chunk::{Auth, Chunk};
+use manypath_wire::chunk::{Auth, Chunk, types};
 use manypath_wire::packet::{CommonHeader, Cover, PacketWriter};
 
 /// What an association needs to authenticate chunks.
@@ -129,7 +130,7 @@ impl Security {
     }
 
     /// Whether chunks may have to be authenticated.
-    pub(super) fn offers_authentication(&self) -> bool {
+    fn offers_authentication(&self) -> bool {
         self.authentication.is_some()
     }
 
@@ -146,6 +147,14 @@ impl Security {
             Agreement::new(&own.own, peer).map(|agreement| agreement.cover(&own.keys))
         });
         cover.filter(|cover| cover.types.contains(type_byte)).map_or(0, |cover| cover.auth_len())
+    }
+
+    /// Data leaves room for the AUTH chunk that it needs in front of it.
+    pub(super) fn leave_room(&self, sender: &mut Sender) {
+        let data = if sender.is_interleaving() { types::I_DATA } else { types::DATA };
+        if self.offers_authentication() {
+            sender.leave_room(self.auth_len(data));
+        }
     }
 
     /// Tells the user if authentication was wanted and is not possible.
@@ -283,31 +292,30 @@ impl Security {
     fn agreement(&self) -> Option<&Agreement> {
         self.authentication.as_ref()?.agreement.as_ref()
     }
-}
 
-impl Association {
     /// Whether `chunk` may be processed, as far as authentication is concerned.
     pub(super) fn admit(
         &mut self,
         cx: &mut Context<'_>,
+        (id, control): (AssociationId, &mut ControlQueue),
         arrival: &mut Arrival<'_>,
         chunk: &Chunk<'_>,
     ) -> Admission {
         let is_asconf = || matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
-        if self.security.key_agreement().is_some()
+        if self.key_agreement().is_some()
             && is_asconf()
-            && !(arrival.protected && self.security.is_protected())
+            && !(arrival.protected && self.is_protected())
         {
             cx.counters.unauthenticated_chunks += 1;
             return Admission::Stop;
         }
-        if !self.security.is_authenticating() {
+        if !self.is_authenticating() {
             return Admission::Process;
         }
         if let Chunk::Auth(auth) = chunk {
-            return self.handle_auth(cx, arrival, auth);
+            return self.handle_auth(cx, (id, control), arrival, auth);
         }
-        if arrival.authenticity == Authenticity::Good || !self.security.demands(chunk.type_byte()) {
+        if arrival.authenticity == Authenticity::Good || !self.demands(chunk.type_byte()) {
             return Admission::Process;
         }
         cx.counters.unauthenticated_chunks += 1;
@@ -319,11 +327,12 @@ impl Association {
     fn handle_auth(
         &mut self,
         cx: &mut Context<'_>,
+        (id, control): (AssociationId, &mut ControlQueue),
         arrival: &mut Arrival<'_>,
         auth: &Auth<'_>,
     ) -> Admission {
         let checked = match arrival.authenticity {
-            Authenticity::None => self.security.check_auth(auth, arrival.rest),
+            Authenticity::None => self.check_auth(auth, arrival.rest),
             Authenticity::Expected => Some(Ok(())),
             Authenticity::Good => {
                 cx.counters.repeated_auth += 1;
@@ -333,13 +342,13 @@ impl Association {
         match checked {
             Some(Ok(())) => {
                 arrival.authenticity = Authenticity::Good;
-                self.security.note_key(cx, self.id, auth.key);
+                self.note_key(cx, id, auth.key);
                 Admission::Skip
             }
             Some(Err(rejection)) => {
                 rejection.count(cx.counters);
-                if let Rejection::UnsupportedHmac(id) = rejection {
-                    self.report(cx, arrival.via, &Cause::UnsupportedHmac(id));
+                if let Rejection::UnsupportedHmac(hmac) = rejection {
+                    control.report(cx, arrival.via, &Cause::UnsupportedHmac(hmac));
                 }
                 Admission::Stop
             }

@@ -1,5 +1,6 @@
 //! Control chunks that wait to be sent on a certain path.
 
+use super::context::Context;
 use crate::path::PathId;
 use crate::transmit::REPLY_SIZE;
 use alloc::collections::VecDeque;
@@ -45,6 +46,13 @@ impl ControlQueue {
     /// A COOKIE ACK goes out on `path`.
     pub(crate) fn push_cookie_ack(&mut self, path: PathId) {
         self.cookie_ack = Some(path);
+    }
+
+    /// Queues an ERROR chunk with `cause` for the path that `via` names.
+    pub(super) fn report(&mut self, cx: &mut Context<'_>, via: PathId, cause: &Cause<'_>) {
+        if self.push(via, Control::Error(cause_bytes(cause))).is_err() {
+            cx.counters.control_drops += 1;
+        }
     }
 
     /// The answer to a HEARTBEAT that came over `path`.

@@ -51,7 +51,7 @@ pub(crate) fn on_cookie(association: &mut Association, cx: &mut Context<'_>, coo
 pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>) {
     match association.security.doubt().filter(|doubt| doubt.until <= cx.now) {
         Some(doubt) if doubt.asked < QUESTIONS => ask(association, cx, doubt.asked),
-        Some(_) => association.give_up(cx, CloseReason::PeerAborted(None)),
+        Some(_) => association.ending().give_up(cx, CloseReason::PeerAborted(None)),
         None => {}
     }
 }

@@ -4,55 +4,50 @@
 use super::context::Context;
 use super::path_manager::PathManager;
 use super::receive::Arrival;
-use super::tcb::Association;
+use super::tcb::Peer;
 use crate::config::EcnUse;
 use crate::ecn::Ecn;
-use crate::path::PathId;
+use crate::path::{PathId, Paths};
+use crate::recv::Receiver;
 use crate::send::EchoOutcome;
 use crate::time::Instant;
 use manypath_wire::chunk::{Chunk, Cwr, Ecne};
 use manypath_wire::packet::PacketWriter;
 
-impl Association {
-    /// The path that has to tell that its window was reduced.
-    pub(super) fn cwr_path(&self) -> Option<PathId> {
-        let agreed = self.paths.uses_ecn() && self.state.sends_heartbeats();
-        let mut paths = self.paths.iter().filter(|_| agreed);
-        paths.find(|path| path.ecn().cwr().is_some()).map(|path| path.id())
-    }
+/// The path that has to tell that its window was reduced.
+pub(super) fn cwr_path(paths: &Paths) -> Option<PathId> {
+    let mut all = paths.iter().filter(|_| paths.uses_ecn());
+    all.find(|path| path.ecn().cwr().is_some()).map(|path| path.id())
+}
 
-    /// Both ends have said that they are capable of ECN, and the handshake is over: from now on packets
-    /// with new data are marked so. Those of the handshake are not, as a SYN is not.
-    pub(super) fn start_ecn(&mut self, cx: &Context<'_>) {
-        let Some(peer) = self.peer.as_ref().map(|peer| &peer.announcement) else { return };
-        let own_kind = peer.adaptation.is_some() && peer.adaptation == cx.config.adaptation;
-        self.paths.set_ecn(match cx.config.ecn {
-            _ if !peer.ecn => EcnUse::Off,
-            EcnUse::WhereSeen if own_kind => EcnUse::On,
-            wanted @ (EcnUse::Off | EcnUse::WhereSeen | EcnUse::On) => wanted,
-        });
-    }
+/// Both ends have said that they are capable of ECN, and the handshake is over: from now on packets
+/// with new data are marked so. Those of the handshake are not, as a SYN is not.
+pub(super) fn start(cx: &Context<'_>, paths: &mut Paths, peer: Option<&Peer>) {
+    let Some(peer) = peer.map(|peer| &peer.announcement) else { return };
+    let own_kind = peer.adaptation.is_some() && peer.adaptation == cx.config.adaptation;
+    paths.set_ecn(match cx.config.ecn {
+        _ if !peer.ecn => EcnUse::Off,
+        EcnUse::WhereSeen if own_kind => EcnUse::On,
+        wanted @ (EcnUse::Off | EcnUse::WhereSeen | EcnUse::On) => wanted,
+    });
+}
 
-    /// The packet that was worked through has brought new data: if it came with CE, the peer is to know.
-    pub(super) fn note_congestion(&mut self, arrival: &Arrival<'_>) -> bool {
-        let Some(tsn) = arrival.lowest_tsn.filter(|_| arrival.ecn == Ecn::Ce) else { return false };
-        if let Some(path) = self.paths.get_mut(arrival.via) {
-            path.stats_mut().ce_received += 1;
-        }
-        let agreed = self.paths.uses_ecn();
-        let Some(peer) = self.peer.as_mut().filter(|_| agreed) else { return false };
-        peer.receiver.note_congestion(arrival.via, tsn)
+/// The packet that was worked through has brought new data: if it came with CE, the peer is to know.
+pub(super) fn note(arrival: &Arrival<'_>, paths: &mut Paths, peer: Option<&mut Peer>) -> bool {
+    let Some(tsn) = arrival.lowest_tsn.filter(|_| arrival.ecn == Ecn::Ce) else { return false };
+    if let Some(path) = paths.get_mut(arrival.via) {
+        path.stats_mut().ce_received += 1;
     }
+    let Some(peer) = peer.filter(|_| paths.uses_ecn()) else { return false };
+    peer.receiver.note_congestion(arrival.via, tsn)
+}
 
-    /// What goes in front of a SACK: the sender must know of the marks while it still has the chunks.
-    pub(super) fn write_echoes(&mut self, packet: &mut PacketWriter<'_>) {
-        let Some(peer) = &mut self.peer else { return };
-        let paths = &self.paths;
-        peer.receiver.echoes.retain(|id| paths.get(id).is_some());
-        for ecne in peer.receiver.echoes.chunks() {
-            // What finds no room goes with the next SACK.
-            let _no_room = packet.push(&Chunk::Ecne(ecne)).is_err();
-        }
+/// What goes in front of a SACK: the sender must know of the marks while it still has the chunks.
+pub(super) fn write_echoes(receiver: &mut Receiver, paths: &Paths, packet: &mut PacketWriter<'_>) {
+    receiver.echoes.retain(|id| paths.get(id).is_some());
+    for ecne in receiver.echoes.chunks() {
+        // What finds no room goes with the next SACK.
+        let _no_room = packet.push(&Chunk::Ecne(ecne)).is_err();
     }
 }
 

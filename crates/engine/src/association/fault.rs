@@ -8,9 +8,8 @@ use super::tcb::Association;
 use crate::config::Config;
 use crate::event::{CloseReason, Event};
 use crate::path::{MtuSearch, PathAddr, PathId, PathState};
+use crate::send::Sender;
 use crate::time::Duration;
-use manypath_wire::cause::Causes;
-use manypath_wire::chunk::Abort;
 
 impl Association {
     /// Something sent on `id` was not answered in time. `counts` says whether it also counts for the
@@ -24,17 +23,9 @@ impl Association {
         let state = path.on_error(cx.config);
         self.path_manager().set_path_state(cx, id, state);
         self.addressing().drop_forgotten_port(id);
-        if self.errors.are_too_many(cx.now, cx.config, self.patience(cx.config)) {
-            self.give_up(cx, CloseReason::TooManyFailures);
-        }
-    }
-
-    /// How long the peer may be silent, however many errors there were.
-    fn patience(&self, config: &Config) -> Duration {
-        match self.sender.outstanding() {
-            _ if !self.state.sends_data() => Duration::ZERO,
-            0 => config.idle_patience,
-            _ => config.data_patience,
+        let patience = patience(&self.state, &self.sender, cx.config);
+        if self.errors.are_too_many(cx.now, cx.config, patience) {
+            self.ending().give_up(cx, CloseReason::TooManyFailures);
         }
     }
 
@@ -46,50 +37,19 @@ impl Association {
     /// missing. Where that was lost, a peer that has ended cannot repeat it: nobody is left to wait for.
     pub(crate) fn handle_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
         if matches!(self.state, State::CookieWait(_)) {
-            self.candidate_unreachable(cx, addr);
+            self.ending().candidate_unreachable(cx, addr);
         } else if matches!(self.state, State::ShutdownAckSent(_)) {
-            self.leave_unreachable(cx, addr);
+            if let Some(id) = self.paths.by_addr(&addr) {
+                self.path_manager().set_path_state(cx, id, PathState::Inactive);
+            }
+            if !self.paths.iter().any(|path| path.is_active()) {
+                self.ending().close(cx, CloseReason::Graceful);
+            }
         } else if !self.state.is_setting_up() {
             let active = |id: &PathId| self.paths.get(*id).is_some_and(|path| path.is_active());
             if let Some(id) = self.paths.by_addr(&addr).filter(active) {
                 self.path_error(cx, id, false);
             }
-        }
-    }
-
-    /// The peer's host knows no SCTP, says an ICMP message about a packet of ours, an INIT or not. RFC
-    /// 9260 section 10: "an implementation MUST treat this message as an abort with the T bit set if
-    /// it does not contain an INIT chunk".
-    pub(crate) fn handle_no_protocol(&mut self, cx: &mut Context<'_>, of_init: bool) {
-        if matches!(self.state, State::CookieWait(_)) {
-            self.close(cx, CloseReason::Unreachable);
-        } else if !of_init {
-            self.aborted_by_peer(cx, &Abort { tag_reflected: true, causes: Causes::EMPTY });
-        }
-    }
-
-    fn leave_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
-        if let Some(id) = self.paths.by_addr(&addr) {
-            self.path_manager().set_path_state(cx, id, PathState::Inactive);
-        }
-        if !self.paths.iter().any(|path| path.is_active()) {
-            self.close(cx, CloseReason::Graceful);
-        }
-    }
-
-    fn candidate_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
-        let State::CookieWait(waiting) = &mut self.state else { return };
-        if !waiting.candidates.contains(&addr) {
-            return;
-        }
-        if !waiting.unreachable.contains(&addr) {
-            waiting.unreachable.push(addr);
-        }
-        if waiting.unreachable.len() == waiting.candidates.len() {
-            self.close(cx, CloseReason::Unreachable);
-        } else if waiting.candidates.get(waiting.current) == Some(&addr) {
-            waiting.next_candidate();
-            waiting.t1.send_again();
         }
     }
 }
@@ -178,5 +138,14 @@ impl PathManager<'_> {
         for id in self.paths.ids(|path| !path.is_active() && path.in_flight() > 0) {
             self.sender.path_lost(id, self.paths);
         }
+    }
+}
+
+/// How long the peer may be silent, however many errors there were.
+fn patience(state: &State, sender: &Sender, config: &Config) -> Duration {
+    match sender.outstanding() {
+        _ if !state.sends_data() => Duration::ZERO,
+        0 => config.idle_patience,
+        _ => config.data_patience,
     }
 }

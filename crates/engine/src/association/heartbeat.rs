@@ -1,12 +1,21 @@
 //! HEARTBEATs of an association (RFC 9260 sections 5.4 and 8.3).
 
+use super::authentication::Security;
 use super::context::Context;
+use super::control::ControlQueue;
+use super::mtu::write_padding;
 use super::path_manager::{Addressing, PathManager};
 use super::state::State;
 use super::tcb::Association;
 use crate::path::heartbeat::{self, Expiry};
-use crate::path::{MtuSearch, Path, PathId, PathState};
-use manypath_wire::chunk::Unknown;
+use crate::path::{MtuSearch, Path, PathId, PathState, Paths};
+use crate::recv::Receiver;
+use crate::send::Sender;
+use manypath_wire::chunk::{Chunk, Heartbeat, Unknown, types};
+use manypath_wire::packet::PacketWriter;
+
+/// Headers of a HEARTBEAT chunk and of its parameter.
+const HEARTBEAT_HEADERS: usize = 4 + 4;
 
 impl Association {
     /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
@@ -42,20 +51,9 @@ impl Association {
             self.path_manager().suspect_silent_paths(cx);
         }
         self.path_manager().rest_heartbeat(cx, id);
-        self.release_memory();
-    }
-
-    /// An idle association, which is one that is only probed, keeps no memory for data.
-    fn release_memory(&mut self) {
-        let Some(peer) = &mut self.peer else { return };
-        if !self.sender.is_drained() || peer.receiver.queued() > 0 {
-            return;
-        }
-        self.sender.release_memory();
-        peer.receiver.release_memory();
-        self.control.release_memory();
-        for path in self.paths.iter_mut() {
-            path.release_memory();
+        if let Some(peer) = &mut self.peer {
+            let ends = (&mut self.sender, &mut peer.receiver);
+            release_memory(ends, &mut self.control, &mut self.paths);
         }
     }
 
@@ -151,4 +149,49 @@ impl PathManager<'_> {
         (is_stranded || self.sender.outstanding() == 0)
             && others.all(|it| it.errors() > path.errors())
     }
+}
+
+/// An idle association, which is one that is only probed, keeps no memory for data.
+fn release_memory(
+    (sender, receiver): (&mut Sender, &mut Receiver),
+    control: &mut ControlQueue,
+    paths: &mut Paths,
+) {
+    if !sender.is_drained() || receiver.queued() > 0 {
+        return;
+    }
+    sender.release_memory();
+    receiver.release_memory();
+    control.release_memory();
+    for path in paths.iter_mut() {
+        path.release_memory();
+    }
+}
+
+/// Appends a HEARTBEAT for `path`.
+pub(super) fn write(
+    cx: &mut Context<'_>,
+    path: &mut Path,
+    security: &Security,
+    packet: &mut PacketWriter<'_>,
+) {
+    // Its answer must fit as well.
+    let auth = security.auth_len_of_answer(types::HEARTBEAT_ACK);
+    let searches = path.search().is_on();
+    let left = packet.room_for(types::HEARTBEAT).saturating_sub(HEARTBEAT_HEADERS + auth);
+    // With padding beside it the answer is small, and tells of this direction alone.
+    let room = if searches { 0 } else { left };
+    let info = path.on_heartbeat_sent(cx.now, cx.config, cx.rng, room);
+    // Without room it counts as lost and is repeated after an RTO.
+    let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
+    if searches && path.heartbeat().lacks_large_answer() {
+        write_padding(packet);
+    }
+}
+
+/// Whether the last HEARTBEAT asks if small packets pass where large ones vanish: DATA beside it would
+/// make its packet a large one.
+pub(super) fn tells_narrow_from_dead(path: &Path) -> bool {
+    let failing = path.is_confirmed() && !path.is_active();
+    failing && path.search().is_on() && !path.heartbeat().lacks_large_answer()
 }

@@ -20,13 +20,16 @@
 //! ```
 //!
 //! Handlers that work on some parts alone borrow these: `PathManager` and `Addressing` (path_manager.rs),
-//! `Reconfiguring` (reconfiguration.rs); what protects packets is `Security` (authentication.rs).
+//! `Reconfiguring` (reconfiguration.rs), `UpperLayer` (user.rs), `Packets` (packets.rs), `Ending` (ending.rs); what
+//! protects packets is `Security` (authentication.rs). What single chunks say is written and read by functions over
+//! what they need: acknowledgement, ecn, heartbeat, teardown.
 //!
 //! Handlers never transmit. They change the state, note what is to be sent and on which path, and
 //! give events to the [`Context`]. `transmit` then builds packets from what has been noted. Data
 //! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).
 
 pub(crate) mod abort_reasons;
+mod acknowledgement;
 pub(crate) mod addresses;
 pub(crate) mod announcement;
 pub(crate) mod asconf;
@@ -37,12 +40,16 @@ pub(crate) mod control;
 pub(crate) mod cookie;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod cookie_model;
+mod cookie_paths;
 pub(crate) mod doubt;
 mod ecn;
+mod ending;
 mod families;
 mod fault;
+mod handshake;
 mod heartbeat;
 mod mtu;
+mod packets;
 mod path_manager;
 mod protection;
 mod receive;
@@ -54,7 +61,7 @@ pub(crate) mod setup;
 mod sharing;
 mod state;
 mod statistics;
-mod status;
+pub(crate) mod status;
 mod supervision;
 mod suspension;
 mod tcb;
@@ -63,7 +70,7 @@ mod timers;
 mod translation;
 mod transmit;
 mod unverified;
-mod user;
+pub(crate) mod user;
 
 pub(crate) use authentication::Authenticity;
 pub(crate) use context::Context;

@@ -1,8 +1,8 @@
 //! The search for the MTU of each path (RFC 8899): probes, their answers and what routers report.
 
 use super::context::Context;
+use super::packets::Packets;
 use super::path_manager::PathManager;
-use super::tcb::Association;
 use crate::config::PathMtu;
 use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
 use crate::time::Instant;
@@ -15,16 +15,22 @@ use manypath_wire::packet::PacketWriter;
 /// padding, and count on this much beside it.
 const PROBE_INFO: usize = 40;
 
-impl Association {
-    /// The next probe that is due, alone in its packet: its loss must lose nothing else.
-    pub(super) fn transmit_mtu_probe(
+impl Packets<'_> {
+    /// The next HEARTBEAT that measures a path, while HEARTBEATs are sent.
+    pub(super) fn transmit_probe(
         &mut self,
         cx: &mut Context<'_>,
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
-        if !self.state.sends_heartbeats() {
-            return None;
-        }
+        self.transmit_measurement(cx, batch).or_else(|| self.transmit_mtu_probe(cx, batch))
+    }
+
+    /// The next probe that is due, alone in its packet: its loss must lose nothing else.
+    fn transmit_mtu_probe(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
         // What a metered path takes need not be known before it carries something.
         let is_spared =
             |path: &Path| path.regime().is_metered() && path.flight().last_data().is_none();
@@ -39,11 +45,11 @@ impl Association {
         let mut info = [0; PROBE_INFO];
         let known = heartbeat::info(nonce, cx.now, to);
         info[..known.len()].copy_from_slice(&known);
-        let mut packet = self.begin_packet(batch.slot(size));
+        let mut packet = self.begin(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
         write_padding(&mut packet);
-        let len = self.complete_packet(id, packet);
-        self.one_packet(id, len, batch)
+        let len = self.complete(id, packet);
+        self.one(id, len, batch)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::asconf::AddressChanges;
 use super::control::ControlQueue;
+use super::handshake::Handshake;
 use super::state::State;
-use super::tcb::{Association, Handshake};
+use super::tcb::Association;
 use super::unverified::Unverified;
 use crate::event::AssociationId;
 use crate::path::{Path, PathId, Paths};

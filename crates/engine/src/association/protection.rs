@@ -1,19 +1,19 @@
 //! DTLS chunks of an association (draft-ietf-tsvwg-sctp-dtls-chunk section 5.2): which packets leave as
 //! records, and what is done with records that arrive.
 
+use super::announcement::Announcement;
 use super::authentication::{Authenticity, Security};
 use super::context::Context;
-use super::cookie::Cookie;
 use super::doubt::{self, Doubt, is_abort};
-use super::restart::{CookieAction, action};
+use super::handshake::Handshake;
 use super::state::State;
-use super::tcb::Association;
+use super::tcb::{Association, Peer};
 use crate::ecn::Ecn;
 use crate::event::{AssociationId, Event};
 use crate::path::{Path, PathAddr, PathId, PathSet};
 use crate::protection::{
-    EpochKeys, FIRST_EPOCH, KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyRole, KeyUse, Keys, Numbers,
-    OpenError, ProtectionError, Resumed, agree,
+    EpochKeys, FIRST_EPOCH, Incompatible, KEY_MANAGEMENT, KeyAgreement, KeyOffer, KeyRole, KeyUse,
+    Keys, Numbers, OpenError, ProtectionError, Resumed, agree,
 };
 use crate::status::Counters;
 use alloc::boxed::Box;
@@ -174,6 +174,11 @@ impl Security {
         self.protection.as_deref_mut()
     }
 
+    /// Whether both ends have drawn the same tie breaker: "the association MUST be aborted" (draft section 5.1).
+    pub(super) fn collides(&self, peer: &Announcement) -> bool {
+        agree(self.own_key_offer(), peer.keys.as_ref()) == Err(Incompatible::TieBreakers)
+    }
+
     /// What was agreed on about key management.
     pub(crate) fn key_agreement(&self) -> Option<&KeyAgreement> {
         self.protection.as_ref()?.agreement.as_ref()
@@ -254,6 +259,44 @@ impl Security {
         self.protection.as_ref().is_some_and(|protection| protection.required)
     }
 
+    /// Whether DATA may leave in `state` behind a COOKIE ECHO that is not answered.
+    pub(super) fn sends_early_data(&self, state: &State) -> bool {
+        let State::CookieEchoed(echoed) = state else { return false };
+        echoed.t1.sends() > 0 && self.is_resumed()
+    }
+
+    /// What protects the packets of an association that is established, if that was agreed on.
+    pub(crate) fn agreed_protection(
+        &mut self,
+        state: &State,
+    ) -> Result<&mut Protection, ProtectionError> {
+        if state.is_setting_up() {
+            return Err(ProtectionError::NotEstablished);
+        }
+        let agreed = self.protection.as_deref_mut().filter(|it| it.agreement.is_some());
+        agreed.ok_or(ProtectionError::NotAgreed)
+    }
+
+    /// How it is or would be resumed, if both ends have agreed to that.
+    pub(crate) fn resumption(&self, handshake: &Handshake, peer: Option<&Peer>) -> Option<Resumed> {
+        let agreed = self.key_agreement()?;
+        let peer = &peer?.announcement;
+        let own = (handshake.local_tag, handshake.local_tsn);
+        let numbers: Numbers = (peer.tag, peer.initial_tsn);
+        let (offer, keys) = (self.own_key_offer()?, peer.keys.as_ref()?);
+        Resumed::of(agreed, (offer, own), (keys, numbers))
+    }
+
+    /// Whether a COOKIE ECHO may come without protection, which is perhaps the one that made the association. With keys a peer that restarts would have to know those
+    /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
+    /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet. The cookie
+    /// of a resumed association never comes otherwise.
+    pub(crate) fn takes_plain_cookie(&self, is_repeated: impl FnOnce() -> bool) -> bool {
+        let protection = self.protection.as_ref();
+        let protection = protection.filter(|it| it.required || it.keys.is_any());
+        protection.is_none_or(|it| (!it.required || it.resumed) && is_repeated())
+    }
+
     /// Whether the first keys follow from an earlier association.
     pub(crate) fn is_resumed(&self) -> bool {
         self.protection.as_ref().is_some_and(|protection| protection.resumed)
@@ -331,7 +374,7 @@ impl Association {
             Some(abort)
         });
         match abort {
-            Some(abort) if refused => self.aborted_by_peer(cx, &abort),
+            Some(abort) if refused => self.ending().aborted_by_peer(cx, &abort),
             Some(_) | None => doubt::begin(self, cx),
         }
     }
@@ -356,41 +399,5 @@ impl Association {
             }
             Err(error) => error.count(cx.counters),
         }
-    }
-
-    /// Whether a COOKIE ECHO may come without protection. With keys a peer that restarts would have to know those
-    /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
-    /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet. The cookie
-    /// of a resumed association never comes otherwise.
-    pub(crate) fn takes_plain_cookie(&self, cookie: &Cookie) -> bool {
-        let repeated = || action(self, cookie) == CookieAction::Duplicate;
-        let protection = self.security.protection.as_ref();
-        let protection = protection.filter(|it| it.required || it.keys.is_any());
-        protection.is_none_or(|it| (!it.required || it.resumed) && repeated())
-    }
-
-    /// How it is or would be resumed, if both ends have agreed to that.
-    pub(crate) fn resumption(&self) -> Option<Resumed> {
-        let agreed = self.security.key_agreement()?;
-        let peer = &self.peer.as_ref()?.announcement;
-        let own = (self.handshake.local_tag, self.handshake.local_tsn);
-        let numbers: Numbers = (peer.tag, peer.initial_tsn);
-        let (offer, keys) = (self.security.own_key_offer()?, peer.keys.as_ref()?);
-        Resumed::of(agreed, (offer, own), (keys, numbers))
-    }
-
-    /// Whether DATA may leave behind a COOKIE ECHO that is not answered.
-    pub(super) fn sends_early_data(&self) -> bool {
-        let State::CookieEchoed(echoed) = &self.state else { return false };
-        echoed.t1.sends() > 0 && self.security.is_resumed()
-    }
-
-    /// What protects the packets of an association that is established, if that was agreed on.
-    pub(crate) fn agreed_protection(&mut self) -> Result<&mut Protection, ProtectionError> {
-        if self.state.is_setting_up() {
-            return Err(ProtectionError::NotEstablished);
-        }
-        let agreed = self.security.protection.as_deref_mut().filter(|it| it.agreement.is_some());
-        agreed.ok_or(ProtectionError::NotAgreed)
     }
 }

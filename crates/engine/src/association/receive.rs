@@ -1,11 +1,14 @@
 //! Packets that carry our tag: chunk by chunk to the handlers (RFC 9260 sections 6.10 and 8.5).
 
+use super::addresses::is_leaving;
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
-use super::control::{Control, cause_bytes};
+use super::ecn;
 use super::state::State;
 use super::statistics::DataTraits;
 use super::tcb::Association;
+use super::teardown;
+use super::user::announce_aborted_parts;
 use crate::config::{NrSack, SackPath};
 use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
@@ -80,11 +83,13 @@ impl Association {
         (len, ecn): (usize, Ecn),
         authenticity: Authenticity,
     ) {
-        let via = self.arrival_path(cx, addr).or_else(|| self.path_of_answer(&addr, packet));
+        let via = self.addressing().arrival_path(cx, addr);
+        let via = via.or_else(|| self.handshake.path_of_answer(&self.state, &addr, packet));
         let Some(via) = via else {
             return self.handle_unknown_source(cx, addr, packet, protected);
         };
-        self.earn(cx, &addr, len);
+        let paths = (&mut self.paths, self.state.sends_heartbeats());
+        self.unverified.earn(cx, paths, &addr, len);
         if protected {
             self.security.note_checksum(via, packet.has_checksum());
         }
@@ -103,7 +108,8 @@ impl Association {
                 cx.counters.malformed_chunks += 1;
                 break;
             };
-            match self.admit(cx, &mut arrival, &chunk) {
+            let reports = (self.id, &mut self.control);
+            match self.security.admit(cx, reports, &mut arrival, &chunk) {
                 Admission::Process => {}
                 Admission::Skip => continue,
                 Admission::Stop => break,
@@ -128,32 +134,29 @@ impl Association {
         arrival: &mut Arrival<'_>,
         chunk: Chunk<'_>,
     ) -> ControlFlow<()> {
+        let receiver = self.peer.as_ref().map(|peer| &peer.receiver);
+        let agreed = |on: fn(&Receiver) -> bool| receiver.is_some_and(on);
         match chunk {
             Chunk::Data(data) => {
-                let traits = DataTraits { tsn: data.tsn, unordered: data.unordered };
-                return self.handle_data(cx, arrival, data.immediate, Some(traits), |receiver| {
-                    receiver.handle_data(&data)
-                });
+                let (tsn, unordered, immediate) = (data.tsn, data.unordered, data.immediate);
+                let traits = Some(DataTraits { tsn, unordered, immediate });
+                return self.handle_data(cx, arrival, traits, |it| it.handle_data(&data));
             }
             Chunk::IData(data) => {
-                let traits = DataTraits { tsn: data.tsn, unordered: data.unordered };
-                return self.handle_data(cx, arrival, data.immediate, Some(traits), |receiver| {
-                    receiver.handle_i_data(&data)
-                });
+                let (tsn, unordered, immediate) = (data.tsn, data.unordered, data.immediate);
+                let traits = Some(DataTraits { tsn, unordered, immediate });
+                return self.handle_data(cx, arrival, traits, |it| it.handle_i_data(&data));
             }
             Chunk::IForwardTsn(forward)
-                if self.has_agreed(|it| it.expects_forward_tsn() || !it.is_interleaving()) =>
+                if agreed(|it| it.expects_forward_tsn() || !it.is_interleaving()) =>
             {
-                return self.handle_data(cx, arrival, false, None, |receiver| {
-                    receiver.handle_i_forward_tsn(&forward)
-                });
+                return self.handle_data(cx, arrival, None, |it| it.handle_i_forward_tsn(&forward));
             }
             Chunk::ForwardTsn(forward)
-                if self.has_agreed(|it| it.expects_forward_tsn() && !it.is_interleaving()) =>
+                if agreed(|it| it.expects_forward_tsn() && !it.is_interleaving()) =>
             {
-                return self.handle_data(cx, arrival, false, None, |receiver| {
-                    Ok(receiver.handle_forward_tsn(&forward))
-                });
+                return self
+                    .handle_data(cx, arrival, None, |it| Ok(it.handle_forward_tsn(&forward)));
             }
             Chunk::ReConfig(chunk) if self.reconfiguration.is_agreed() => {
                 self.handle_re_config(cx, arrival.via, &chunk);
@@ -165,7 +168,7 @@ impl Association {
                 self.handle_asconf_ack(cx, arrival, &ack);
             }
             Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &SackView::of_sack(&sack)),
-            Chunk::NrSack(sack) if self.has_agreed(|it| it.nr_sack() != NrSack::Off) => {
+            Chunk::NrSack(sack) if agreed(|it| it.nr_sack() != NrSack::Off) => {
                 self.handle_sack(cx, arrival.via, &SackView::of_nr_sack(&sack));
             }
             Chunk::InitAck(ack) if is_alone(&arrival.packet) => {
@@ -183,13 +186,14 @@ impl Association {
             }
             Chunk::HeartbeatAck(ack) => self.handle_heartbeat_ack(cx, ack.info),
             Chunk::Abort(abort) => {
-                self.handle_abort(cx, arrival, &abort);
+                let is_leaving = is_leaving(self.addresses.as_deref(), arrival.addr.local.ip());
+                self.ending().handle_abort(cx, arrival, &abort, is_leaving);
                 return Break(());
             }
             Chunk::Shutdown(shutdown) => self.handle_shutdown(cx, arrival.via, shutdown.cum_tsn),
-            Chunk::ShutdownAck => self.handle_shutdown_ack(cx, arrival),
+            Chunk::ShutdownAck => self.ending().handle_shutdown_ack(cx, arrival),
             Chunk::ShutdownComplete(complete) => {
-                self.handle_shutdown_complete(cx, arrival, complete);
+                self.ending().handle_shutdown_complete(cx, arrival, complete);
                 return Break(());
             }
             Chunk::Error(error) => self.handle_error(cx, error.causes),
@@ -213,21 +217,20 @@ impl Association {
             | Chunk::ReConfig(_)
             | Chunk::ForwardTsn(_)
             | Chunk::IForwardTsn(_)
-            | Chunk::Asconf(_) => return self.handle_unsupported(cx, arrival),
+            | Chunk::Asconf(_) => {
+                let unknown = Unknown::from_bytes(arrival.rest);
+                return unknown
+                    .map_or(Continue(()), |it| self.handle_unknown(cx, arrival.via, &it));
+            }
             Chunk::Unknown(unknown) => return self.handle_unknown(cx, arrival.via, &unknown),
         }
         Continue(())
-    }
-
-    fn has_agreed(&self, on: impl FnOnce(&Receiver) -> bool) -> bool {
-        self.peer.as_ref().is_some_and(|peer| on(&peer.receiver))
     }
 
     fn handle_data(
         &mut self,
         cx: &mut Context<'_>,
         arrival: &mut Arrival<'_>,
-        immediate: bool,
         data: Option<DataTraits>,
         handle: impl FnOnce(&mut Receiver) -> Result<DataOutcome, &'static str>,
     ) -> ControlFlow<()> {
@@ -237,7 +240,7 @@ impl Association {
             return Break(());
         };
         arrival.has_data = true;
-        arrival.immediate |= immediate;
+        arrival.immediate |= data.is_some_and(|data| data.immediate);
         let cum = peer.receiver.cum_tsn();
         let outcome = handle(&mut peer.receiver);
         if let (Ok(outcome), Some(data)) = (&outcome, data) {
@@ -256,14 +259,14 @@ impl Association {
             Ok(DataOutcome::AwaitsRestart) => cx.counters.data_before_reset += 1,
             Ok(DataOutcome::InvalidStream(stream)) => {
                 cx.counters.invalid_streams += 1;
-                self.report(cx, arrival.via, &Cause::InvalidStreamIdentifier(stream));
+                self.control.report(cx, arrival.via, &Cause::InvalidStreamIdentifier(stream));
             }
             Ok(DataOutcome::NoUserData(tsn)) => {
                 cx.counters.protocol_violations += 1;
                 let reason = CloseReason::ProtocolViolation("DATA without user data");
-                self.abort_because(cx, &Cause::NoUserData(tsn), reason);
+                self.ending().abort_because(cx, &Cause::NoUserData(tsn), reason);
             }
-            Err(text) => self.violation(cx, text),
+            Err(text) => self.ending().violation(cx, text),
         }
         Continue(())
     }
@@ -275,7 +278,7 @@ impl Association {
         }
         match self.sender.handle_sack(cx.now, sack, via, &mut self.paths) {
             Ok(outcome) => self.after_sack(cx, &outcome),
-            Err(text) => self.violation(cx, text),
+            Err(text) => self.ending().violation(cx, text),
         }
     }
 
@@ -293,7 +296,7 @@ impl Association {
         }
         self.path_manager().look_for_black_holes(cx);
         self.path_manager().count_ecn_failures(cx);
-        self.announce_writable(cx);
+        self.upper_layer().announce_writable(cx);
     }
 
     fn handle_error(&mut self, cx: &mut Context<'_>, causes: Causes<'_>) {
@@ -310,18 +313,6 @@ impl Association {
         cx.emit(self.id, Event::PeerError { causes });
     }
 
-    /// The chunk under work belongs to an extension that was not agreed on.
-    fn handle_unsupported(
-        &mut self,
-        cx: &mut Context<'_>,
-        arrival: &Arrival<'_>,
-    ) -> ControlFlow<()> {
-        match Unknown::from_bytes(arrival.rest) {
-            Ok(unknown) => self.handle_unknown(cx, arrival.via, &unknown),
-            Err(_) => Continue(()),
-        }
-    }
-
     fn handle_unknown(
         &mut self,
         cx: &mut Context<'_>,
@@ -329,14 +320,15 @@ impl Association {
         unknown: &Unknown<'_>,
     ) -> ControlFlow<()> {
         cx.counters.unknown_chunks += 1;
-        if self.has_agreed(Receiver::is_interleaving) && unknown.type_byte == types::FORWARD_TSN {
-            self.violation(cx, "FORWARD-TSN although I-DATA was agreed on");
+        let interleaves = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_interleaving());
+        if interleaves && unknown.type_byte == types::FORWARD_TSN {
+            self.ending().violation(cx, "FORWARD-TSN although I-DATA was agreed on");
             return Break(());
         }
         let action = unknown.action();
         if action.report {
             let raw = unknown.raw();
-            self.report(
+            self.control.report(
                 cx,
                 via,
                 &Cause::UnrecognizedChunkType(&raw[..raw.len().min(MAX_REPORTED)]),
@@ -349,7 +341,7 @@ impl Association {
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
             self.addressing().note_arrival(cx.now, arrival.via);
-            let marked = self.note_congestion(arrival);
+            let marked = ecn::note(arrival, &mut self.paths, self.peer.as_mut());
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
                 let active = || self.paths.iter().filter(|path| path.is_active());
@@ -358,44 +350,14 @@ impl Association {
                 let immediate = arrival.immediate || marked;
                 peer.receiver.packet_end(cx.now, arrival.via, immediate, paths);
             }
-            self.announce_readable(cx);
+            self.upper_layer().announce_readable(cx);
         }
-        self.announce_aborted_parts(cx);
+        if let Some(peer) = &mut self.peer {
+            announce_aborted_parts(cx, self.id, peer);
+        }
         self.sender.end_waiting();
-        self.shutdown_packet_end(arrival.has_data);
+        teardown::end_packet(&mut self.state, self.peer.as_mut(), arrival.has_data);
         self.advance_shutdown(cx);
-    }
-
-    /// Queues an ERROR chunk for the path that `via` names.
-    pub(super) fn report(&mut self, cx: &mut Context<'_>, via: PathId, cause: &Cause<'_>) {
-        if self.control.push(via, Control::Error(cause_bytes(cause))).is_err() {
-            cx.counters.control_drops += 1;
-        }
-    }
-
-    /// Tells the user that there is something to read, once until the user has been told.
-    fn announce_readable(&mut self, cx: &mut Context<'_>) {
-        let readable = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_readable());
-        if readable && !self.notices.readable_announced {
-            self.notices.readable_announced = true;
-            cx.emit(self.id, Event::Readable);
-        }
-    }
-
-    pub(super) fn announce_writable(&mut self, cx: &mut Context<'_>) {
-        if self.notices.blocked.is_some_and(|wanted| self.sender.has_room(wanted)) {
-            self.notices.blocked = None;
-            cx.emit(self.id, Event::Writable);
-        }
-        self.announce_dry(cx);
-    }
-
-    /// Tells the user that everything has been delivered, if it waits for that.
-    pub(super) fn announce_dry(&mut self, cx: &mut Context<'_>) {
-        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
-            self.notices.dry_wanted = false;
-            cx.emit(self.id, Event::SenderDry);
-        }
     }
 }
 

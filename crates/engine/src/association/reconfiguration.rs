@@ -130,6 +130,14 @@ impl Reconfiguration {
         self.running.as_ref()?.retry.expiry()
     }
 
+    /// The Re-configuration Timer (section 5.1.1, rule H2). Returns the path over which nothing was heard of the
+    /// requests, unless the peer has said that it is about to do them.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<PathId> {
+        let running = self.running.as_mut()?;
+        let is_silent = running.retry.expire(now) && !running.in_progress;
+        is_silent.then_some(running.path)
+    }
+
     /// Whether a RE-CONFIG with requests is to be sent.
     pub(super) fn is_due(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.retry.is_due())
@@ -209,21 +217,6 @@ impl Association {
         let established = self.state.accepts_messages() && !self.state.is_setting_up();
         let reconfiguring = self.reconfiguring().filter(|_| established);
         reconfiguring.ok_or(ReconfigurationError::NotEstablished)
-    }
-
-    /// The Re-configuration Timer (section 5.1.1, rule H2).
-    pub(super) fn retry_reconfiguration(&mut self, cx: &mut Context<'_>) {
-        let Some(running) = &mut self.reconfiguration.running else { return };
-        if !self.state.sends_data() || !running.retry.expire(cx.now) {
-            return;
-        }
-        let (path, counts) = (running.path, !running.in_progress);
-        if let Some(path) = self.paths.get_mut(path).filter(|_| counts) {
-            path.rtt_mut().back_off();
-        }
-        if counts {
-            self.path_error(cx, path, true);
-        }
     }
 }
 

@@ -34,9 +34,9 @@ impl Association {
         let Some(parameters) = parameters.ok().filter(|all| is_allowed(all)) else {
             cx.counters.malformed_chunks += 1;
             let cause = Cause::ProtocolViolation(b"RE-CONFIG with unsupported parameters");
-            return self.report(cx, via, &cause);
+            return self.control.report(cx, via, &cause);
         };
-        let rto = self.control_rto();
+        let rto = self.paths.control_rto();
         let Some(mut reconfiguring) = self.reconfiguring() else { return };
         for parameter in &parameters {
             if let Parameter::ReConfigResponse(response) = parameter {
@@ -48,7 +48,7 @@ impl Association {
         if !requests.is_empty()
             && let Err(text) = reconfiguring.handle_requests(cx, via, &requests)
         {
-            self.violation(cx, text);
+            self.ending().violation(cx, text);
         }
     }
 
@@ -57,10 +57,10 @@ impl Association {
         if self.reconfiguration.deferred.is_none() {
             return;
         }
-        let via = self.control_path();
+        let via = self.paths.control_path();
         let done = self.reconfiguring().map_or(Ok(()), |mut it| it.finish_deferred(cx, via));
         if let Err(text) = done {
-            self.violation(cx, text);
+            self.ending().violation(cx, text);
         }
     }
 }

@@ -5,8 +5,10 @@ use super::announcement::{Identity, Received, address_parameter};
 use super::context::Context;
 use super::control::cause_bytes;
 use super::cookie::{Cookie, TieTags};
+use super::ecn;
 use super::state::State;
 use super::tcb::Association;
+use super::user::announce_undelivered;
 use crate::authentication::Offer;
 use crate::event::Event;
 use crate::path::PathAddr;
@@ -84,11 +86,11 @@ impl Association {
         addr: PathAddr,
         init: &Received<'_>,
     ) -> InitAnswer {
-        if self.is_unproven(&addr) {
+        if self.handshake.is_unproven(&addr) {
             cx.counters.unknown_addresses += 1;
             return InitAnswer::Done;
         }
-        let own = Some(Box::new(self.identity()));
+        let own = Some(Box::new(self.handshake.identity(&self.security)));
         match self.state {
             State::CookieWait(_) => {
                 // The answer must go to an address that the user named (section 5.2.1 rule 1).
@@ -97,7 +99,7 @@ impl Association {
                 InitAnswer::Ack { identity: own, tie: TieTags::NONE, path }
             }
             State::ShutdownAckSent(_) => {
-                let _repeated = self.repeat_shutdown_ack();
+                let _repeated = self.state.repeat_shutdown_ack();
                 InitAnswer::Done
             }
             State::CookieEchoed(_)
@@ -105,7 +107,7 @@ impl Association {
             | State::ShutdownPending
             | State::ShutdownSent(_)
             | State::ShutdownReceived => {
-                let added = self.added_addresses(addr, init);
+                let added = added_addresses(&self.peer_addresses, addr, init);
                 // A late copy of this association's INIT is no restart, which would have a new tag. An ABORT would end the
                 // association at its sender, whose copy came by a proxy with another address.
                 if !added.is_empty() && self.peer_tag() == Some(init.announcement.tag) {
@@ -113,7 +115,8 @@ impl Association {
                     return InitAnswer::Done;
                 }
                 if !added.is_empty() {
-                    self.refuse_new_addresses(cx, addr, init.announcement.tag, &added);
+                    let header = CommonHeader { tag: init.announcement.tag, ..self.header() };
+                    refuse_new_addresses(cx, addr, header, &added);
                     return InitAnswer::Done;
                 }
                 let tie = *self.handshake.tie.get_or_insert_with(|| TieTags::random(cx.rng));
@@ -132,13 +135,14 @@ impl Association {
         addr: PathAddr,
         cookie: Cookie,
     ) -> bool {
-        if self.is_unproven(&addr) || self.is_unproven(&cookie.path) {
+        if self.handshake.is_unproven(&addr) || self.handshake.is_unproven(&cookie.path) {
             cx.counters.unknown_addresses += 1;
             return false;
         }
         match action(self, &cookie) {
-            CookieAction::Restart if self.repeat_shutdown_ack() => {
-                self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);
+            CookieAction::Restart if self.state.repeat_shutdown_ack() => {
+                let header = CommonHeader { tag: cookie.peer.tag, ..self.header() };
+                refuse_while_shutting_down(cx, addr, header);
                 return false;
             }
             CookieAction::Restart => self.restart(cx, cookie, addr),
@@ -148,35 +152,23 @@ impl Association {
                 return false;
             }
             CookieAction::Duplicate => {
-                self.sample_original(cx, cookie.created, addr);
+                self.handshake.sample_original(cx, &mut self.paths, cookie.created, addr);
                 if matches!(self.state, State::CookieEchoed(_)) {
                     self.establish(cx);
                 }
             }
         }
-        self.acknowledge_cookie(cx, addr);
+        self.addressing().acknowledge_cookie(cx, addr);
         true
-    }
-
-    /// The rebooted peer learns with its new tag why it gets no association yet.
-    fn refuse_while_shutting_down(
-        &self,
-        cx: &mut Context<'_>,
-        addr: PathAddr,
-        tag: VerificationTag,
-    ) {
-        let causes = cause_bytes(&Cause::CookieReceivedWhileShuttingDown);
-        let error = Error { causes: Causes::from_bytes(&causes) };
-        cx.reply(addr, CommonHeader { tag, ..self.header() }, &Chunk::Error(error));
     }
 
     /// Action A: everything begins anew, except that the user keeps the association and what it has
     /// set for it.
     fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
         begin_anew(self, cx, cookie, via);
-        self.start_ecn(cx);
+        ecn::start(cx, &mut self.paths, self.peer.as_ref());
         cx.emit(self.id, Event::Restarted);
-        self.announce_writable(cx);
+        self.upper_layer().announce_writable(cx);
         self.security.announce_authentication(cx, self.id);
         self.path_manager().start_heartbeats(cx);
     }
@@ -200,7 +192,7 @@ impl Association {
             listed.push(source);
         }
         // Our INIT has told them all.
-        self.learn_paths(cx, handshake, &listed, None);
+        self.addressing().learn_paths(cx, handshake, &listed, None);
         // A short cookie leaves out an offer that the peer has none for.
         let own = cookie.auth.or_else(|| self.security.own_offer().cloned());
         self.security.adopt_offer(cx, own);
@@ -209,33 +201,45 @@ impl Association {
         self.learn_peer(cx, cookie.peer, None);
         self.establish(cx);
     }
+}
 
-    fn added_addresses(&self, addr: PathAddr, init: &Received<'_>) -> Vec<IpAddr> {
-        let source = core::iter::once(addr.remote.ip());
-        let named = source.chain(init.announcement.addresses.iter().copied());
-        named.filter(|address| !self.peer_addresses.contains(address)).collect()
-    }
+/// The rebooted peer learns with its new tag why it gets no association yet.
+fn refuse_while_shutting_down(cx: &mut Context<'_>, addr: PathAddr, header: CommonHeader) {
+    let causes = cause_bytes(&Cause::CookieReceivedWhileShuttingDown);
+    let error = Error { causes: Causes::from_bytes(&causes) };
+    cx.reply(addr, header, &Chunk::Error(error));
+}
 
-    fn refuse_new_addresses(
-        &self,
-        cx: &mut Context<'_>,
-        addr: PathAddr,
-        tag: VerificationTag,
-        added: &[IpAddr],
-    ) {
-        let mut list = [0; 512];
-        let mut parameters = ParameterWriter::new(&mut list);
-        for address in added {
-            // At most 17 addresses of 20 bytes: they fit.
-            let _no_room = parameters.push(&address_parameter(*address)).is_err();
-        }
-        let listed = parameters.finish();
-        let causes = cause_bytes(&Cause::RestartWithNewAddresses(&list[..listed]));
-        let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&causes) };
-        let header = CommonHeader { tag, ..self.header() };
-        cx.counters.refused_inits += 1;
-        cx.reply(addr, header, &Chunk::Abort(abort));
+/// The INIT of an association that exists may name no further addresses (section 5.2.2).
+fn refuse_new_addresses(
+    cx: &mut Context<'_>,
+    addr: PathAddr,
+    header: CommonHeader,
+    added: &[IpAddr],
+) {
+    let mut list = [0; 512];
+    let mut parameters = ParameterWriter::new(&mut list);
+    for address in added {
+        // At most 17 addresses of 20 bytes: they fit.
+        let _no_room = parameters.push(&address_parameter(*address)).is_err();
     }
+    let listed = parameters.finish();
+    let causes = cause_bytes(&Cause::RestartWithNewAddresses(&list[..listed]));
+    let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&causes) };
+    cx.counters.refused_inits += 1;
+    cx.reply(addr, header, &Chunk::Abort(abort));
+}
+
+/// The addresses that an INIT from `addr` names beside those that are `known`.
+fn added_addresses(known: &[IpAddr], addr: PathAddr, init: &Received<'_>) -> Vec<IpAddr> {
+    let source = core::iter::once(addr.remote.ip());
+    let named = source.chain(init.announcement.addresses.iter().copied());
+    named.filter(|address| !known.contains(address)).collect()
+}
+
+/// Whether a valid cookie is that of `association`.
+pub(crate) fn is_duplicate(association: &Association, cookie: &Cookie) -> bool {
+    action(association, cookie) == CookieAction::Duplicate
 }
 
 /// Whether our own handshake gives way to that of this cookie, which resumes an association. Its INIT came from an
@@ -247,7 +251,7 @@ pub(crate) fn gives_way(association: &Association, cookie: &Cookie) -> bool {
     association.state.is_setting_up()
         && association.security.awaits_keys()
         && is_asked
-        && !association.is_unproven(&cookie.path)
+        && !association.handshake.is_unproven(&cookie.path)
         && action(association, cookie) == CookieAction::Discard
         && cookie.resumes()
 }
@@ -267,14 +271,14 @@ pub(crate) fn give_way(
         let _refused = protection.resume(keys).is_err();
     }
     association.establish(cx);
-    association.acknowledge_cookie(cx, via);
+    association.addressing().acknowledge_cookie(cx, via);
 }
 
 /// Puts the association that the cookie describes in the place of this one.
 fn begin_anew(association: &mut Association, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
     let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
     let identity = (cookie.local_tag, cookie.local_tsn);
-    association.announce_undelivered(cx);
+    announce_undelivered(cx, association.id, &association.sender);
     let sender = &association.sender;
     let sender = sender.restarted(cx.config, identity.1, cookie.peer.a_rwnd, outbound);
     let (id, ports, none) = (association.id, association.ports, (None, None));
@@ -288,7 +292,7 @@ fn begin_anew(association: &mut Association, cx: &mut Context<'_>, cookie: Cooki
     (association.notices, association.parameters) = (before.notices, before.parameters);
     (association.statistics, association.unverified) = (before.statistics, before.unverified);
     let told = cookie.listed;
-    association.learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
+    association.addressing().learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
     association.paths.supervise_like(&before.paths);
     let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
     association.security.adopt_offer(cx, own);
@@ -296,5 +300,5 @@ fn begin_anew(association: &mut Association, cx: &mut Context<'_>, cookie: Cooki
     association.security.protection = None;
     association.security.adopt_key_offer(cookie.keys);
     association.learn_peer(cx, cookie.peer, told);
-    association.sample_cookie(cx, cookie.created, via);
+    association.handshake.sample_cookie(cx, &mut association.paths, cookie.created, via);
 }

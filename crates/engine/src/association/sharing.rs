@@ -2,21 +2,20 @@
 //! nothing about whether a path works: a narrow link may let them pass, and nothing else.
 
 use super::context::Context;
+use super::packets::Packets;
 use super::path_manager::PathManager;
-use super::tcb::Association;
 use crate::path::{Path, heartbeat};
-use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::chunk::{Chunk, Heartbeat};
 
-impl Association {
+impl Packets<'_> {
     /// The next one that is due, alone in its packet.
     pub(super) fn transmit_measurement(
         &mut self,
         cx: &mut Context<'_>,
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
-        self.measurement_deadline()?;
+        self.paths.measurement_deadline()?;
         self.paths.measure(cx.now, cx.config, cx.rng);
         let is_due = |path: &&Path| path.is_measurement_due();
         let id = self.paths.iter().filter(is_due).find(|path| cx.is_open(&path.addr()))?.id();
@@ -24,15 +23,10 @@ impl Association {
         let (nonce, at) = path.begin_measurement()?;
         let (size, info) =
             (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr().remote)));
-        let mut packet = self.begin_packet(batch.slot(size));
+        let mut packet = self.begin(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
-        let len = self.complete_packet(id, packet);
-        self.one_packet(id, len, batch)
-    }
-
-    /// When the next ones are due.
-    pub(super) fn measurement_deadline(&self) -> Option<Instant> {
-        self.paths.measurement_deadline().filter(|_| self.state.sends_heartbeats())
+        let len = self.complete(id, packet);
+        self.one(id, len, batch)
     }
 }
 

@@ -146,6 +146,23 @@ impl State {
         Some(retry)
     }
 
+    /// The INIT was sent once, and is due again. The limit of repetitions and the back-off are those of the timer.
+    pub(crate) fn repeat_init(&mut self) -> bool {
+        let Self::CookieWait(waiting) = self else { return false };
+        let once = waiting.t1.sends() == 1;
+        if once {
+            waiting.t1.send_again();
+        }
+        once
+    }
+
+    /// The state is SHUTDOWN-ACK-SENT: the peer missed our SHUTDOWN ACK, or what came of it.
+    pub(crate) fn repeat_shutdown_ack(&mut self) -> bool {
+        let Self::ShutdownAckSent(t2) = self else { return false };
+        t2.send_again();
+        true
+    }
+
     /// When T5-shutdown-guard expires.
     pub(crate) fn guard(&self) -> Option<Instant> {
         let Self::ShutdownSent(sent) = self else { return None };

@@ -1,7 +1,8 @@
 //! What an association has sent and received.
 
-use super::tcb::Association;
+use crate::path::Paths;
 use crate::recv::DataOutcome;
+use crate::send::Sender;
 use crate::status::AssociationStatistics;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::Chunk;
@@ -9,7 +10,7 @@ use manypath_wire::packet::PacketWriter;
 
 /// Counts of an association; what is sent of user data is counted by its sender.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Statistics {
+pub(crate) struct Statistics {
     counts: AssociationStatistics,
     /// Chunks sent, of any kind.
     chunks_sent: u64,
@@ -20,6 +21,8 @@ pub(super) struct Statistics {
 pub(super) struct DataTraits {
     pub(super) tsn: Tsn,
     pub(super) unordered: bool,
+    /// A SACK is to be sent at once (RFC 7053).
+    pub(super) immediate: bool,
 }
 
 impl Statistics {
@@ -71,15 +74,12 @@ impl Statistics {
             | DataOutcome::NoUserData(_) => {}
         }
     }
-}
 
-impl Association {
-    /// The counts until now.
-    pub(crate) fn take_statistics(&mut self) -> AssociationStatistics {
-        let Statistics { counts, chunks_sent } = self.statistics;
-        let data = self.sender.counts();
-        let rtos =
-            self.paths.iter_mut().map(|path| (path.addr(), path.rtt_mut().take_longest_rto()));
+    /// The counts until now, and the longest RTO since the last call.
+    pub(crate) fn take(&self, sender: &Sender, paths: &mut Paths) -> AssociationStatistics {
+        let Self { counts, chunks_sent } = *self;
+        let data = sender.counts();
+        let rtos = paths.iter_mut().map(|path| (path.addr(), path.rtt_mut().take_longest_rto()));
         AssociationStatistics {
             chunks_repeated: data.repeated,
             ordered_sent: data.ordered,

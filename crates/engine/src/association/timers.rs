@@ -3,22 +3,22 @@
 //!
 //! A timer is an instant kept where its meaning is. Here they are only looked through.
 
+use super::asconf::is_renumbering;
 use super::context::Context;
 use super::doubt;
 use super::mtu;
-use super::state::State;
 use super::tcb::Association;
 use super::translation::QUIET;
 use crate::event::CloseReason;
 use crate::path::{Path, PathId};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use manypath_wire::cause::Cause;
 
 impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
-        if self.is_renumbering() {
+        if is_renumbering(self.addresses.as_deref()) {
             return earliest([asconf, self.state.guard()]);
         }
         let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
@@ -30,7 +30,7 @@ impl Association {
             self.state.guard(),
             sacks.and_then(|peer| peer.receiver.acks().deadline()),
             quiet.map(|last| last + QUIET),
-            self.measurement_deadline(),
+            self.paths.measurement_deadline().filter(|_| probes),
             self.security.doubt().map(|doubt| doubt.until),
         ]);
         if sends {
@@ -56,7 +56,7 @@ impl Association {
         self.sender.end_waiting();
         if self.state.guard().is_some_and(|guard| guard <= cx.now) {
             let cause = Cause::UserInitiatedAbort(b"T5-shutdown-guard expired");
-            self.abort_because(cx, &cause, CloseReason::TooManyFailures);
+            self.ending().abort_because(cx, &cause, CloseReason::TooManyFailures);
         }
         // Paths that carry data from now on are among those that the timers below look at.
         self.addressing().regulate(cx);
@@ -75,9 +75,16 @@ impl Association {
         self.path_manager().probe_quiet_paths(cx.now);
         self.path_manager().handle_mtu_timeouts(cx);
         self.paths.iter_mut().for_each(|path| path.end_hold(cx.now));
-        self.abandon_overdue(cx);
-        self.retry_reconfiguration(cx);
-        self.retry_asconf(cx);
+        self.upper_layer().abandon_overdue(cx);
+        if self.state.sends_data()
+            && let Some(id) = self.reconfiguration.expire(cx.now)
+        {
+            self.paths.get_mut(id).into_iter().for_each(|path| path.rtt_mut().back_off());
+            self.path_error(cx, id, true);
+        }
+        if let Some((path, counts)) = self.addressing().retry_asconf(cx.now) {
+            self.path_error(cx, path, counts);
+        }
         self.handle_retry(cx);
         doubt::handle_timeout(self, cx);
     }
@@ -101,41 +108,21 @@ impl Association {
         }
         let repetitions = retry.sends();
         match self.state.is_setting_up() {
-            true => self.retry_setup(cx, repetitions),
+            true => self.ending().retry_setup(cx, repetitions),
             false => self.retry_shutdown(cx, repetitions),
-        }
-    }
-
-    fn retry_setup(&mut self, cx: &mut Context<'_>, sends: u32) {
-        if sends > cx.config.max_init_retransmits {
-            return self.give_up(cx, CloseReason::NoAnswer);
-        }
-        let limit = self.paths.iter().next().map_or(cx.config.rto_max, |path| path.rtt().rto_max());
-        let limit = cx.config.rto_max_init.map_or(limit, |most| most.min(limit));
-        if let Some(t1) = self.state.retry_mut() {
-            t1.back_off(limit);
-        }
-        if let State::CookieWait(waiting) = &mut self.state {
-            waiting.next_candidate();
         }
     }
 
     fn retry_shutdown(&mut self, cx: &mut Context<'_>, sends: u32) {
         if sends > self.errors.most(cx.config) {
-            return self.give_up(cx, CloseReason::TooManyFailures);
+            return self.ending().give_up(cx, CloseReason::TooManyFailures);
         }
-        let id = self.shutdown_path();
-        self.shutdown_source = None;
+        let id = self.paths.shutdown_path();
+        self.paths.leave_shutdown_path();
         if let Some(path) = self.paths.get_mut(id) {
             path.rtt_mut().back_off();
         }
         self.path_error(cx, id, false);
-    }
-
-    /// The RTO of the path for packets that may take any.
-    pub(super) fn control_rto(&self) -> Duration {
-        let path = self.paths.get(self.control_path());
-        path.map_or(Duration::ZERO, |path| path.rtt().rto())
     }
 }
 

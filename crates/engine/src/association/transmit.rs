@@ -3,19 +3,25 @@
 //! A run is one packet, or DATA packets of equal size on one path with a shorter one at its end.
 //! Packets after the first are limited to the first one's size, so they cannot come out larger.
 
+use super::acknowledgement;
+use super::asconf;
 use super::context::Context;
 use super::control::cause_bytes;
-use super::mtu::write_padding;
+use super::ecn;
+use super::ending::Ending;
+use super::heartbeat;
+use super::packets::{Built, Packets};
 use super::state::State;
 use super::tcb::Association;
-use crate::config::SackPath;
+use super::teardown;
 use crate::ecn::Ecn;
 use crate::event::Event;
-use crate::path::{Path, PathId, Rank};
-use crate::time::{Duration, Instant};
+use crate::path::{Path, PathId};
+use crate::send::Sender;
+use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::cause::{Cause, Causes};
-use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown, types};
+use manypath_wire::chunk::{Chunk, CookieEcho, Error, types};
 use manypath_wire::packet::{CommonHeader, PacketWriter};
 
 /// Room for the parameters of an INIT: 16 addresses, 308 bytes about authentication, and a few small ones.
@@ -28,21 +34,6 @@ const MAX_WITHHELD: usize = 128;
 const INIT_HEADERS: usize = CommonHeader::LEN + 20;
 /// The common header and that of a COOKIE ECHO.
 const COOKIE_ECHO_HEADERS: usize = CommonHeader::LEN + 4;
-
-/// Headers of a HEARTBEAT chunk and of its parameter.
-const HEARTBEAT_HEADERS: usize = 4 + 4;
-/// What IP, UDP and SCTP put before a SACK.
-const HEADERS_OF_SACK: usize = 20 + 8 + CommonHeader::LEN;
-/// Room for a SACK without blocks and the header of a DATA chunk.
-const SACK_AND_DATA_HEADERS: usize = 16 + 16;
-
-/// One finished packet.
-#[derive(Clone, Copy, Debug)]
-struct Built {
-    len: usize,
-    only_data: bool,
-    ecn: Ecn,
-}
 
 impl Association {
     /// Fills `batch` with the next run.
@@ -58,12 +49,14 @@ impl Association {
         if self.security.protection.as_mut().is_some_and(|it| it.keys_mut().take_rekey()) {
             cx.emit(self.id, Event::RekeyDue);
         }
-        self.abandon_overdue(cx);
+        self.upper_layer().abandon_overdue(cx);
         self.addressing().regulate(cx);
         match self.state {
             State::CookieWait(_) => self.transmit_init(cx, batch),
             State::CookieEchoed(_) => match self.transmit_cookie_echo(cx, batch) {
-                None if self.sends_early_data() => self.transmit_data(cx, batch),
+                None if self.security.sends_early_data(&self.state) => {
+                    self.transmit_data(cx, batch)
+                }
                 transmit => transmit,
             },
             State::Closed => None,
@@ -88,10 +81,11 @@ impl Association {
         let path = self.paths.get_mut(first)?;
         path.readdress(addr, cx.mtu(&addr));
         let (size, rto) = (path.packet_size(), path.rtt().rto());
+        let families = self.handshake.families(cx, cx.realm_of(addr.local.ip()));
         let mut parameters = [0; INIT_PARAMETERS];
-        let announcement = self.announcement(cx);
+        let announcement = self.handshake.announcement(cx, &self.security);
         let least = usize::from(cx.config.init_size).saturating_sub(INIT_HEADERS);
-        let init = announcement.to_init(self.families(cx), least, &mut parameters).ok()?;
+        let init = announcement.to_init(families, least, &mut parameters).ok()?;
         let room = size.max(INIT_HEADERS + init.parameters.as_bytes().len());
         let mut packet = PacketWriter::new(batch.slot(room), self.header());
         packet.push(&Chunk::Init(init)).ok()?;
@@ -100,7 +94,7 @@ impl Association {
         if let Some(t1) = self.state.retry_mut() {
             t1.on_send(cx.now, rto);
         }
-        let transmit = self.one_packet(first, len, batch)?;
+        let transmit = self.packets().one(first, len, batch)?;
         Some(Transmit { may_fragment: len > size, ..transmit })
     }
 
@@ -114,11 +108,13 @@ impl Association {
         cx: &mut Context<'_>,
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
-        let State::CookieEchoed(echoed) = &self.state else { return None };
+        let Ending { state: State::CookieEchoed(echoed), packets, .. } = self.ending() else {
+            return None;
+        };
         let mut t1 = echoed.t1.clone();
         let id = match t1.is_due() {
-            true => self.echo_path(t1.sends()),
-            false => self.next_copy()?,
+            true => packets.echo_path(t1.sends(), echoed.cookie.len()),
+            false => packets.next_copy(echoed)?,
         };
         let State::CookieEchoed(echoed) = &self.state else { return None };
         let path = self.paths.get(id)?;
@@ -135,34 +131,19 @@ impl Association {
         write_report(&echoed.report, &mut packet);
         if confirmed && !self.security.is_resumed() {
             self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
-        } else if !confirmed {
-            self.write_heartbeat(cx, id, &mut packet);
+        } else if let Some(path) = self.paths.get_mut(id).filter(|_| !confirmed) {
+            heartbeat::write(cx, path, &self.security, &mut packet);
         }
-        let len = self.complete_packet(id, packet);
+        let len = self.packets().complete(id, packet);
         if let Some(retry) = self.state.retry_mut() {
             *retry = t1;
         }
-        if !self.spend(cx, id, len) {
+        let mut packets = self.packets();
+        if !packets.spend(cx, id, len) {
             return None;
         }
-        let transmit = self.one_packet(id, len, batch)?;
+        let transmit = packets.one(id, len, batch)?;
         Some(Transmit { may_fragment: len > size, ..transmit })
-    }
-
-    /// The path that gets a copy of the first COOKIE ECHO now.
-    fn next_copy(&mut self) -> Option<PathId> {
-        loop {
-            let State::CookieEchoed(echoed) = &mut self.state else { return None };
-            let place = echoed.next_copy.filter(|place| *place < self.paths.len())?;
-            echoed.next_copy = Some(place + 1);
-            let len = echoed.cookie.len();
-            let normal = |id: &PathId| {
-                self.paths.get(*id).and_then(|path| path.regime().rank()) == Some(Rank::Normal)
-            };
-            if let Some(id) = self.takes_cookie(place, len, true).filter(normal) {
-                return Some(id);
-            }
-        }
     }
 
     /// The next packet with control chunks, else the next run of DATA.
@@ -170,21 +151,26 @@ impl Association {
         if let Some(mut reconfiguring) = self.reconfiguring() {
             reconfiguring.start();
         }
-        self.start_asconf(cx);
-        if self.is_renumbering() {
+        // "MUST NOT be used unless DTLS chunk handling is enabled in both directions" (draft section 3.2).
+        if self.security.key_agreement().is_none() || self.security.is_protected() {
+            self.addressing().start_asconf(cx);
+        }
+        if asconf::is_renumbering(self.addresses.as_deref()) {
             return self.transmit_asconf(cx, batch);
         }
         for _ in 0..MAX_WITHHELD {
             let Some(id) = self.next_control_path(cx) else { break };
             let size = self.paths.get(id)?.packet_size();
             let Some(built) = self.build(cx, id, batch.slot(size)) else { break };
-            if self.spend(cx, id, built.len) {
+            let mut packets = self.packets();
+            if packets.spend(cx, id, built.len) {
                 batch.commit(built.len);
-                return Some(self.finish_run(id, batch, built, 1));
+                return Some(packets.run(id, batch, built, 1));
             }
         }
-        let measurement = self.transmit_measurement(cx, batch);
-        if let Some(probe) = measurement.or_else(|| self.transmit_mtu_probe(cx, batch)) {
+        if self.state.sends_heartbeats()
+            && let Some(probe) = self.packets().transmit_probe(cx, batch)
+        {
             return Some(probe);
         }
         if !self.state.sends_data() {
@@ -217,7 +203,7 @@ impl Association {
         let size = self.paths.get(id)?.packet_size();
         let needed = self.sender.next_repeat_size(cx.now, id, &self.paths);
         if let Some(needed) = needed.map(|len| len + CommonHeader::LEN).filter(|len| *len > size) {
-            return self.fragmented(cx, (id, needed), batch);
+            return fragmented(cx, (id, needed), self.sending(), batch);
         }
         let first = self.build(cx, id, batch.slot(size))?;
         batch.commit(first.len);
@@ -228,7 +214,8 @@ impl Association {
             && self.sender.has_data_for(cx.now, id, &self.paths)
             && self.sender.next_ecn(cx.now, id, &self.paths) == first.ecn
         {
-            let Some(next) = self.build_data(cx, id, batch.slot(first.len)) else { break };
+            let next = build_data(cx.now, id, &mut self.sending(), batch.slot(first.len));
+            let Some(next) = next else { break };
             debug_assert_eq!(next.ecn, first.ecn, "the next packet was looked at");
             batch.commit(next.len);
             packets += 1;
@@ -236,21 +223,7 @@ impl Association {
                 break;
             }
         }
-        Some(self.finish_run(id, batch, first, packets))
-    }
-
-    /// A chunk that is to be sent again and was made for a larger MTU: it keeps its TSN and so cannot
-    /// be cut anew, but IP may fragment its packet.
-    fn fragmented(
-        &mut self,
-        cx: &mut Context<'_>,
-        (id, size): (PathId, usize),
-        batch: &mut PacketBatch,
-    ) -> Option<Transmit> {
-        let built = self.build_data(cx, id, batch.slot(size))?;
-        cx.counters.fragmented_packets += 1;
-        let transmit = self.one_packet(id, built.len, batch)?;
-        Some(Transmit { may_fragment: true, ..transmit })
+        Some(self.packets().run(id, batch, first, packets))
     }
 
     /// The path of the most urgent control chunk.
@@ -258,23 +231,24 @@ impl Association {
         let heartbeats = self.state.sends_heartbeats();
         let wanting = || self.paths.iter().find(|path| path.heartbeat().is_wanted());
         let retry_due = self.state.retry().is_some_and(super::state::Retry::is_due);
+        let sends = self.state.sends_data();
+        let is_reconfiguration_due = sends && self.reconfiguration.is_due();
+        let is_asconf_due = sends && asconf::is_due(self.addresses.as_deref());
+        // The peer is to be told to skip something (RFC 3758 section 3.5).
+        let is_forward_due = sends && self.sender.is_forward_due();
+        let sack = || {
+            let peer = self.peer.as_ref().filter(|_| self.state.sends_sacks())?;
+            acknowledgement::path(cx, &peer.receiver, &self.paths)
+        };
         self.control
             .next_path()
             .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id()))
-            .or_else(|| self.is_reconfiguration_due().then(|| self.control_path()))
-            .or_else(|| self.is_asconf_due().then(|| self.asconf_path()))
-            .or_else(|| self.is_forward_due().then(|| self.control_path()))
-            .or_else(|| self.cwr_path())
-            .or_else(|| self.sack_path(cx))
-            .or_else(|| retry_due.then(|| self.shutdown_path()))
-    }
-
-    fn is_reconfiguration_due(&self) -> bool {
-        self.state.sends_data() && self.reconfiguration.is_due()
-    }
-
-    fn is_asconf_due(&self) -> bool {
-        self.state.sends_data() && self.addresses.as_ref().is_some_and(|changes| changes.is_due())
+            .or_else(|| is_reconfiguration_due.then(|| self.paths.control_path()))
+            .or_else(|| is_asconf_due.then(|| asconf::path(self.addresses.as_deref(), &self.paths)))
+            .or_else(|| is_forward_due.then(|| self.paths.control_path()))
+            .or_else(|| ecn::cwr_path(&self.paths).filter(|_| heartbeats))
+            .or_else(sack)
+            .or_else(|| retry_due.then(|| self.paths.shutdown_path()))
     }
 
     /// An ASCONF alone, from an address that may not be used for anything else yet (RFC 5061 section
@@ -284,204 +258,69 @@ impl Association {
         cx: &mut Context<'_>,
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
-        let id = self.control_path();
-        let mut packet = self.begin_packet(batch.slot(self.paths.get(id)?.packet_size()));
-        self.write_asconf(cx, id, &mut packet);
+        let id = self.paths.control_path();
+        let size = self.paths.get(id)?.packet_size();
+        let mut packet = self.packets().begin(batch.slot(size));
+        self.addressing().write_asconf(cx, id, &mut packet);
         if packet.is_empty() {
             return None;
         }
-        let len = self.complete_packet(id, packet);
-        if !self.spend(cx, id, len) {
+        let mut packets = self.packets();
+        let len = packets.complete(id, packet);
+        if !packets.spend(cx, id, len) {
             return None;
         }
-        self.one_packet(id, len, batch)
-    }
-
-    /// Whether the peer is to be told to skip something (RFC 3758 section 3.5).
-    fn is_forward_due(&self) -> bool {
-        self.state.sends_data() && self.sender.is_forward_due()
-    }
-
-    /// Where a SACK that is due goes: back over the path of the DATA, unless that has failed or was
-    /// never confirmed (section 6.4).
-    fn sack_path(&self, cx: &Context<'_>) -> Option<PathId> {
-        let due = self.peer.as_ref()?.receiver.acks().due(cx.now)?;
-        if !self.state.sends_sacks() {
-            return None;
-        }
-        let sources = self.peer.as_ref()?.receiver.acks().sources();
-        // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
-        let must_return = self.peer.as_ref()?.receiver.acks().must_return();
-        let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id()));
-        let chosen = match cx.config.experiment.sack_path {
-            SackPath::Standard => None,
-            SackPath::SmallestSrtt if must_return => None,
-            SackPath::SmallestSrtt => {
-                let time = |path: &&Path| path.rtt().smoothed().unwrap_or(Duration::MAX);
-                among().min_by_key(|path| (path.sack_debt(), time(path)))
-            }
-            SackPath::RoundRobin => among().min_by_key(|path| path.last_sack()),
-        };
-        let due = chosen.map_or(due, |path| path.id());
-        let active = self.paths.get(due).is_some_and(|path| path.is_active());
-        Some(if active { due } else { self.control_path() })
-    }
-
-    /// Whether a SACK that may still wait goes along because there is room for it beside all that is
-    /// to be sent (section 6.1).
-    fn sack_rides_along(&self, id: PathId, packet: &PacketWriter<'_>) -> bool {
-        let pending = self.peer.as_ref().is_some_and(|peer| peer.receiver.acks().is_pending());
-        let active = self.paths.get(id).is_some_and(|path| path.is_active());
-        let data = self.sender.unsent();
-        let room = packet.room_for(types::SACK).min(packet.room_for(types::DATA));
-        pending && active && data > 0 && data + SACK_AND_DATA_HEADERS <= room
+        packets.one(id, len, batch)
     }
 
     /// A packet with everything that is due on `id`: control chunks first.
     fn build(&mut self, cx: &mut Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
-        let mut packet = self.begin_packet(buffer);
+        let mut packet = self.packets().begin(buffer);
         let unconfirmed = !self.paths.get(id)?.is_confirmed();
         let heartbeats = self.state.sends_heartbeats();
         let acked = self.control.write_cookie_ack(id, &mut packet);
         let wanted = self.paths.get(id)?.heartbeat().is_wanted();
         let mut stays_small = false;
         if heartbeats && (wanted || (acked && unconfirmed)) {
-            self.write_heartbeat(cx, id, &mut packet);
-            stays_small = self.tells_narrow_from_dead(id);
+            let path = self.paths.get_mut(id)?;
+            heartbeat::write(cx, path, &self.security, &mut packet);
+            stays_small = heartbeat::tells_narrow_from_dead(path);
         }
         cx.counters.control_drops += self.control.write(id, &mut packet);
         self.path_manager().write_cwr(cx.now, id, &mut packet);
-        if self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet) {
-            self.write_sack(cx.now, id, &mut packet);
+        if let Some(receiver) = self.peer.as_mut().map(|peer| &mut peer.receiver) {
+            let beside = (id, self.sender.unsent());
+            let due = self.state.sends_sacks()
+                && acknowledgement::path(cx, receiver, &self.paths) == Some(id);
+            if due || acknowledgement::rides_along(receiver, &self.paths, beside, &packet) {
+                let counted = (&mut self.paths, &mut self.statistics);
+                acknowledgement::write(cx.now, id, receiver, counted, &mut packet);
+            }
         }
-        if self.is_reconfiguration_due() && self.control_path() == id {
-            let rto = self.control_rto();
+        let sends = self.state.sends_data();
+        if sends && self.reconfiguration.is_due() && self.paths.control_path() == id {
+            let rto = self.paths.control_rto();
             self.reconfiguration.write(cx.now, (id, rto), &mut packet);
         }
-        if self.is_asconf_due() {
-            self.write_asconf(cx, id, &mut packet);
+        if sends && asconf::is_due(self.addresses.as_deref()) {
+            self.addressing().write_asconf(cx, id, &mut packet);
         }
-        if self.is_forward_due() && self.control_path() == id {
+        if sends && self.sender.is_forward_due() && self.paths.control_path() == id {
             // Without room it remains due.
             let _no_room = self.sender.write_forward(cx.now, id, &mut self.paths, &mut packet);
         }
-        self.write_shutdown(cx, id, &mut packet);
+        let ending = (&mut self.state, self.peer.as_ref(), &self.paths);
+        teardown::write(cx.now, id, ending, &mut packet);
         let only_data = packet.is_empty();
         let mut ecn = Ecn::NotEct;
-        let sends_data = self.state.sends_data() || self.sends_early_data();
+        let sends_data = sends || self.security.sends_early_data(&self.state);
         if sends_data && !unconfirmed && !stays_small {
             ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
         }
         if packet.is_empty() {
             return None;
         }
-        Some(Built { len: self.complete_packet(id, packet), only_data, ecn })
-    }
-
-    fn build_data(&mut self, cx: &Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
-        let mut packet = self.begin_packet(buffer);
-        let ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
-        let filled = !packet.is_empty();
-        filled.then(|| Built { len: self.complete_packet(id, packet), only_data: true, ecn })
-    }
-
-    /// A SACK with what goes in front of it.
-    fn write_sack(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
-        self.write_echoes(packet);
-        let Some(peer) = &mut self.peer else { return };
-        let before = packet.len();
-        let written = peer.receiver.write_sack(packet);
-        if written {
-            self.statistics.on_sack_sent();
-        }
-        if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
-            path.on_sack_sent(now, packet.len() - before + HEADERS_OF_SACK);
-        }
-    }
-
-    fn write_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
-        // Its answer must fit as well.
-        let auth = self.security.auth_len_of_answer(types::HEARTBEAT_ACK);
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let searches = path.search().is_on();
-        let left = packet.room_for(types::HEARTBEAT).saturating_sub(HEARTBEAT_HEADERS + auth);
-        // With padding beside it the answer is small, and tells of this direction alone.
-        let room = if searches { 0 } else { left };
-        let info = path.on_heartbeat_sent(cx.now, cx.config, cx.rng, room);
-        // Without room it counts as lost and is repeated after an RTO.
-        let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
-        if searches && path.heartbeat().lacks_large_answer() {
-            write_padding(packet);
-        }
-    }
-
-    /// Whether the last HEARTBEAT asks if small packets pass where large ones vanish: DATA beside it would
-    /// make its packet a large one.
-    fn tells_narrow_from_dead(&self, id: PathId) -> bool {
-        self.paths.get(id).is_some_and(|path| {
-            let failing = path.is_confirmed() && !path.is_active();
-            failing && path.search().is_on() && !path.heartbeat().lacks_large_answer()
-        })
-    }
-
-    /// SHUTDOWN or SHUTDOWN ACK, if one is due and goes out on `id`.
-    fn write_shutdown(&mut self, cx: &Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
-        let is_due = self.state.retry().is_some_and(super::state::Retry::is_due);
-        if !is_due || self.shutdown_path() != id {
-            return;
-        }
-        let Some(rto) = self.paths.get(id).map(|path| path.rtt().rto()) else { return };
-        let Some(peer) = &self.peer else { return };
-        let mut chunk = Chunk::ShutdownAck;
-        if matches!(self.state, State::ShutdownSent(_)) {
-            chunk = Chunk::Shutdown(Shutdown { cum_tsn: peer.receiver.cum_tsn() });
-        }
-        if let Some(retry) = self.state.retry_mut().filter(|_| packet.push(&chunk).is_ok()) {
-            retry.on_send(cx.now, rto);
-        }
-    }
-
-    /// A packet to the peer without chunks.
-    pub(super) fn begin_packet<'b>(&self, buffer: &'b mut [u8]) -> PacketWriter<'b> {
-        self.security.begin_packet(buffer, self.header())
-    }
-
-    /// The packet over path `id`, if that is one, is complete. Returns its length.
-    pub(super) fn complete_packet(
-        &mut self,
-        id: impl Into<Option<PathId>>,
-        packet: PacketWriter<'_>,
-    ) -> usize {
-        self.statistics.on_packet_sent(&packet);
-        let path = id.into().and_then(|id| self.paths.get(id));
-        self.security.complete_packet(path, packet)
-    }
-
-    pub(super) fn one_packet(
-        &mut self,
-        id: PathId,
-        len: usize,
-        batch: &mut PacketBatch,
-    ) -> Option<Transmit> {
-        batch.commit(len);
-        let built = Built { len, only_data: false, ecn: Ecn::NotEct };
-        Some(self.finish_run(id, batch, built, 1))
-    }
-
-    fn finish_run(
-        &mut self,
-        id: PathId,
-        batch: &PacketBatch,
-        first: Built,
-        packets: usize,
-    ) -> Transmit {
-        let mut addr = self.handshake.path;
-        if let Some(path) = self.paths.get_mut(id) {
-            path.on_packets_sent(packets, batch.bytes().len());
-            addr = path.addr();
-        }
-        let Built { len: segment_size, ecn, .. } = first;
-        Transmit { path: addr, segment_size, packets, may_fragment: false, ecn }
+        Some(Built { len: self.packets().complete(id, packet), only_data, ecn })
     }
 }
 
@@ -493,4 +332,31 @@ fn write_report(report: &[u8], packet: &mut PacketWriter<'_>) {
         // "SHOULD bundle": without room it is left out.
         let _no_room = packet.push(&Chunk::Error(error)).is_err();
     }
+}
+
+/// A packet of DATA alone.
+fn build_data(
+    now: Instant,
+    id: PathId,
+    (sender, packets): &mut (&mut Sender, Packets<'_>),
+    buffer: &mut [u8],
+) -> Option<Built> {
+    let mut packet = packets.begin(buffer);
+    let ecn = sender.fill(now, id, packets.paths, &mut packet).ecn;
+    let filled = !packet.is_empty();
+    filled.then(|| Built { len: packets.complete(id, packet), only_data: true, ecn })
+}
+
+/// A chunk that is to be sent again and was made for a larger MTU: it keeps its TSN and so cannot
+/// be cut anew, but IP may fragment its packet.
+fn fragmented(
+    cx: &mut Context<'_>,
+    (id, size): (PathId, usize),
+    mut sending: (&mut Sender, Packets<'_>),
+    batch: &mut PacketBatch,
+) -> Option<Transmit> {
+    let built = build_data(cx.now, id, &mut sending, batch.slot(size))?;
+    cx.counters.fragmented_packets += 1;
+    let transmit = sending.1.one(id, built.len, batch)?;
+    Some(Transmit { may_fragment: true, ..transmit })
 }

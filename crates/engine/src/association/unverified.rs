@@ -7,10 +7,9 @@
 use super::asconf::AddressChanges;
 use super::context::Context;
 use super::path_manager::Addressing;
-use super::tcb::Association;
 use crate::allowance::Allowance;
 use crate::path::heartbeat::Probed;
-use crate::path::{Path, PathAddr, PathId};
+use crate::path::{Path, PathAddr, PathId, Paths};
 use manypath_wire::packet::CommonHeader;
 
 /// A HEARTBEAT with no more than the information that we need, and padding of what is before it.
@@ -21,44 +20,53 @@ const MAX_REMEMBERED: usize = 32;
 /// What may go to addresses at which the peer has not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Unverified {
-    pub allowance: Allowance,
+    allowance: Allowance,
     /// HEARTBEATs wait for more of it.
-    pub withholds: bool,
+    withholds: bool,
 }
 
-impl Association {
+impl Unverified {
     /// A packet of `len` bytes with our tag has come over `addr`. HEARTBEATs that were withheld leave, as many as it
-    /// allows.
-    pub(super) fn earn(&mut self, cx: &Context<'_>, addr: &PathAddr, len: usize) {
-        self.unverified.allowance.earn(cx.config.amplification_limit, addr, len);
-        if !core::mem::take(&mut self.unverified.withholds) || !self.state.sends_heartbeats() {
+    /// allows, unless none are sent in the association's state.
+    pub(super) fn earn(
+        &mut self,
+        cx: &Context<'_>,
+        (paths, sends_heartbeats): (&mut Paths, bool),
+        addr: &PathAddr,
+        len: usize,
+    ) {
+        self.allowance.earn(cx.config.amplification_limit, addr, len);
+        if !core::mem::take(&mut self.withholds) || !sends_heartbeats {
             return;
         }
-        let mut left = self.unverified.allowance;
-        for path in self.paths.iter_mut() {
+        let mut left = self.allowance;
+        for path in paths.iter_mut() {
             let needed = CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT;
             if left.affords(&path.addr(), needed) && path.heartbeat_mut().retry() {
                 left.spend(&path.addr(), needed);
             }
-            self.unverified.withholds |= path.heartbeat().is_withheld();
+            self.withholds |= path.heartbeat().is_withheld();
         }
     }
 
-    /// Whether a packet of `len` bytes may leave over `id` now.
-    pub(super) fn affords(&self, id: PathId, len: usize) -> bool {
-        let path = self.paths.get(id);
-        path.is_some_and(|path| {
-            path.is_verified() || self.unverified.allowance.affords(&path.addr(), len)
-        })
+    /// Whether a packet of `len` bytes may leave over `path` now.
+    pub(super) fn affords(&self, path: &Path, len: usize) -> bool {
+        path.is_verified() || self.allowance.affords(&path.addr(), len)
     }
 
     /// A packet of `len` bytes leaves over `id`. False if it must not.
-    pub(super) fn spend(&mut self, cx: &mut Context<'_>, id: PathId, len: usize) -> bool {
-        let Some(path) = self.paths.get_mut(id) else { return false };
-        let may_leave = path.is_verified() || self.unverified.allowance.spend(&path.addr(), len);
+    pub(super) fn spend(
+        &mut self,
+        cx: &mut Context<'_>,
+        paths: &mut Paths,
+        id: PathId,
+        len: usize,
+    ) -> bool {
+        let Some(path) = paths.get_mut(id) else { return false };
+        let may_leave = path.is_verified() || self.allowance.spend(&path.addr(), len);
         if !may_leave {
             path.heartbeat_mut().withhold();
-            self.unverified.withholds = true;
+            self.withholds = true;
             cx.counters.unverified_drops += 1;
         }
         may_leave

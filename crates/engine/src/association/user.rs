@@ -1,13 +1,65 @@
-//! What the user of an association asks for.
+//! The interface to the upper layer (RFC 9260 section 11.1): the messages that the user gives, and what the user is
+//! told of messages. None of it can end the association or change a path's state.
 
 use super::context::Context;
-use super::tcb::Association;
+use super::state::State;
+use super::tcb::{Association, Peer};
 use crate::config::Reliability;
-use crate::event::Event;
-use crate::send::{Failed, MessageEnd, Outgoing, SendError, Undelivered};
+use crate::event::{AssociationId, Event};
+use crate::path::Paths;
+use crate::send::{Failed, MessageEnd, Outgoing, SendError, Sender, Undelivered};
 use crate::status::RoundTrips;
 
+/// What the user waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    /// Bytes of the message that found the send buffer full.
+    blocked: Option<usize>,
+    /// The user is to be told when all has been delivered.
+    dry_wanted: bool,
+    /// A Readable event waits to be polled.
+    readable_announced: bool,
+}
+
+impl Notices {
+    /// The user has polled the Readable event: what comes from now on is worth another one.
+    pub(crate) fn on_readable_polled(&mut self) {
+        self.readable_announced = false;
+    }
+}
+
+/// What the user's side of an association works on.
+pub(crate) struct UpperLayer<'a> {
+    id: AssociationId,
+    state: &'a State,
+    /// The user may give messages.
+    is_open: bool,
+    sender: &'a mut Sender,
+    peer: &'a mut Option<Peer>,
+    paths: &'a mut Paths,
+    notices: &'a mut Notices,
+}
+
 impl Association {
+    pub(crate) fn upper_layer(&mut self) -> UpperLayer<'_> {
+        UpperLayer {
+            id: self.id,
+            state: &self.state,
+            is_open: self.accepts_messages(),
+            sender: &mut self.sender,
+            peer: &mut self.peer,
+            paths: &mut self.paths,
+            notices: &mut self.notices,
+        }
+    }
+
+    /// Whether the user may give messages.
+    pub(crate) fn accepts_messages(&self) -> bool {
+        self.state.accepts_messages() && !self.shutdown_wanted
+    }
+}
+
+impl UpperLayer<'_> {
     /// Queues a message, reliable or as far as its stream is if nothing is said about it.
     pub(crate) fn send(
         &mut self,
@@ -15,16 +67,11 @@ impl Association {
         message: Outgoing,
         reliability: Option<Reliability>,
     ) -> Result<(), SendError> {
-        if !self.state.accepts_messages() || self.shutdown_wanted {
-            return Err(SendError::ShuttingDown);
-        }
+        self.check_open()?;
         let len = message.payload.len();
-        let result = self.sender.enqueue(cx.now, message, reliability, &mut self.paths);
+        let result = self.sender.enqueue(cx.now, message, reliability, self.paths);
         self.announce_failed(cx);
-        if result == Err(SendError::BufferFull) {
-            self.notices.blocked = Some(len);
-        }
-        result
+        self.note_blocked(len, result)
     }
 
     /// Queues a part of a message.
@@ -33,11 +80,21 @@ impl Association {
         message: Outgoing,
         end: MessageEnd,
     ) -> Result<(), SendError> {
-        if !self.state.accepts_messages() || self.shutdown_wanted {
-            return Err(SendError::ShuttingDown);
-        }
+        self.check_open()?;
         let len = message.payload.len();
         let result = self.sender.enqueue_part(message, end);
+        self.note_blocked(len, result)
+    }
+
+    fn check_open(&self) -> Result<(), SendError> {
+        match self.is_open {
+            true => Ok(()),
+            false => Err(SendError::ShuttingDown),
+        }
+    }
+
+    /// A message of `len` bytes was queued, or not: the user is told when there is room for it.
+    fn note_blocked(&mut self, len: usize, result: Result<(), SendError>) -> Result<(), SendError> {
         if result == Err(SendError::BufferFull) {
             self.notices.blocked = Some(len);
         }
@@ -46,7 +103,7 @@ impl Association {
 
     /// Gives up the messages whose time has come, and says so.
     pub(super) fn abandon_overdue(&mut self, cx: &mut Context<'_>) {
-        self.sender.give_up(cx.now, &mut self.paths);
+        self.sender.give_up(cx.now, self.paths);
         self.announce_failed(cx);
     }
 
@@ -62,44 +119,42 @@ impl Association {
         }
     }
 
-    /// Nothing more of messages will come that the user gets in parts. Perhaps what has come `stays_readable`.
-    pub(super) fn end_partial_delivery(&mut self, cx: &mut Context<'_>, stays_readable: bool) {
-        if let Some(peer) = &mut self.peer {
-            peer.receiver.end_partial_delivery(stays_readable);
-        }
-        self.announce_aborted_parts(cx);
+    /// The handshake is complete, which this end has begun or not.
+    pub(super) fn announce_connected(&self, cx: &mut Context<'_>, initiated: bool) {
+        let Some(peer) = &self.peer else { return };
+        let announcement = &peer.announcement;
+        let event = Event::Connected {
+            initiated,
+            adaptation: announcement.adaptation,
+            outbound_streams: announcement.inbound_streams.min(cx.config.streams),
+            inbound_streams: announcement.outbound_streams.min(cx.config.max_inbound_streams()),
+        };
+        cx.emit(self.id, event);
     }
 
-    /// Tells the user of messages of which the rest will not come.
-    pub(super) fn announce_aborted_parts(&mut self, cx: &mut Context<'_>) {
-        let Some(peer) = &mut self.peer else { return };
-        for message in peer.receiver.take_aborted_parts() {
-            cx.counters.partial_deliveries_aborted += 1;
-            cx.emit(self.id, Event::PartialDeliveryAborted(message));
-        }
-    }
-
-    /// Tells the user of the messages that have not got across, if that is wanted.
-    pub(super) fn announce_undelivered(&self, cx: &mut Context<'_>) {
-        if cx.config.report_undelivered {
-            for Undelivered { message, sent } in self.sender.undelivered() {
-                cx.emit(self.id, Event::Undelivered { message, sent });
-            }
+    /// Tells the user that there is something to read, once until the user has been told.
+    pub(super) fn announce_readable(&mut self, cx: &mut Context<'_>) {
+        let readable = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_readable());
+        if readable && !self.notices.readable_announced {
+            self.notices.readable_announced = true;
+            cx.emit(self.id, Event::Readable);
         }
     }
 
-    /// Bytes that [`Self::send`] would accept.
-    pub(crate) fn send_space(&self) -> usize {
-        if self.state.accepts_messages() && !self.shutdown_wanted { self.sender.space() } else { 0 }
+    /// Tells the user that there is room for the message that found none.
+    pub(super) fn announce_writable(&mut self, cx: &mut Context<'_>) {
+        if self.notices.blocked.is_some_and(|wanted| self.sender.has_room(wanted)) {
+            self.notices.blocked = None;
+            cx.emit(self.id, Event::Writable);
+        }
+        self.announce_dry(cx);
     }
 
-    pub(crate) fn round_trips(&self) -> RoundTrips {
-        let usable = self.sender.usable(&self.paths);
-        let smoothed = self.paths.iter().filter(|path| usable.contains(path.id()));
-        let smoothed = smoothed.filter_map(|path| path.rtt().smoothed());
-        RoundTrips {
-            min_rtt: self.paths.iter().filter_map(|path| path.rtt().least()).min(),
-            slowest: smoothed.max().filter(|_| usable.len() > 1),
+    /// Tells the user that everything has been delivered, if it waits for that.
+    pub(super) fn announce_dry(&mut self, cx: &mut Context<'_>) {
+        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
+            self.notices.dry_wanted = false;
+            cx.emit(self.id, Event::SenderDry);
         }
     }
 
@@ -107,5 +162,45 @@ impl Association {
     pub(crate) fn tell_when_dry(&mut self, cx: &mut Context<'_>) {
         self.notices.dry_wanted = true;
         self.announce_dry(cx);
+    }
+}
+
+/// How long round trips take over the paths that carry data.
+pub(crate) fn round_trips(sender: &Sender, paths: &Paths) -> RoundTrips {
+    let usable = sender.usable(paths);
+    let smoothed = paths.iter().filter(|path| usable.contains(path.id()));
+    let smoothed = smoothed.filter_map(|path| path.rtt().smoothed());
+    RoundTrips {
+        min_rtt: paths.iter().filter_map(|path| path.rtt().least()).min(),
+        slowest: smoothed.max().filter(|_| usable.len() > 1),
+    }
+}
+
+/// Nothing more of messages will come that the user gets in parts. Perhaps what has come `stays_readable`.
+pub(super) fn end_partial_delivery(
+    cx: &mut Context<'_>,
+    id: AssociationId,
+    peer: &mut Option<Peer>,
+    stays_readable: bool,
+) {
+    let Some(peer) = peer else { return };
+    peer.receiver.end_partial_delivery(stays_readable);
+    announce_aborted_parts(cx, id, peer);
+}
+
+/// Tells the user of messages of which the rest will not come.
+pub(super) fn announce_aborted_parts(cx: &mut Context<'_>, id: AssociationId, peer: &mut Peer) {
+    for message in peer.receiver.take_aborted_parts() {
+        cx.counters.partial_deliveries_aborted += 1;
+        cx.emit(id, Event::PartialDeliveryAborted(message));
+    }
+}
+
+/// Tells the user of the messages that have not got across, if that is wanted.
+pub(super) fn announce_undelivered(cx: &mut Context<'_>, id: AssociationId, sender: &Sender) {
+    if cx.config.report_undelivered {
+        for Undelivered { message, sent } in sender.undelivered() {
+            cx.emit(id, Event::Undelivered { message, sent });
+        }
     }
 }

@@ -44,12 +44,15 @@ impl Endpoint {
     /// neither end takes packets without protection any more, and they are verified under protection. Nothing happens
     /// where they have been announced already, or where the peer takes no changes of addresses.
     pub fn reveal_addresses(&mut self, now: Instant, id: AssociationId) {
-        self.with(now, id, |it, cx| it.reveal_addresses(cx));
+        self.with(now, id, |it, cx| {
+            let is_protected = it.security.requires_protection();
+            it.addressing().reveal(cx, is_protected);
+        });
     }
 
     /// Whether the peer of an association is told none of our addresses but that of the handshake (`Config::announce`).
     pub fn withholds_addresses(&self, id: AssociationId) -> bool {
-        self.registry.get(id).is_some_and(|association| association.is_withheld())
+        self.registry.get(id).is_some_and(|association| association.handshake.is_withheld())
     }
 
     /// The same for one association and an address that the endpoint has.
@@ -63,7 +66,7 @@ impl Endpoint {
             // Others go on as they are.
             false => drop(self.add_address(now, id, address)),
         }
-        self.with(now, id, |it, cx| it.take_detour(cx));
+        self.with(now, id, |it, cx| it.addressing().take_detour(cx));
     }
 
     /// A local address that was suspended can be used again. The peers are told nothing.
@@ -95,7 +98,7 @@ impl Endpoint {
     /// The same for one association and an address that is suspended.
     pub fn withdraw_address_from(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
         let _unchanged = self.remove_address(now, id, address).is_err();
-        self.with(now, id, |it, cx| it.take_detour(cx));
+        self.with(now, id, |it, cx| it.addressing().take_detour(cx));
     }
 
     /// The network has changed: paths that have failed or were never confirmed are probed now.
@@ -108,7 +111,7 @@ impl Endpoint {
     /// The associations that cannot tell their peers of changed addresses.
     pub fn fixed_addresses(&self) -> usize {
         let all = self.registry.ids().into_iter().filter_map(|id| self.registry.get(id));
-        all.filter(|association| !association.changes_addresses()).count()
+        all.filter(|it| it.addresses.is_none() && !it.state.is_setting_up()).count()
     }
 
     /// Requests that the peer takes `address`, one of the endpoint's, into the association (`sctp_bindx`

@@ -6,8 +6,11 @@ use super::registry::Registry;
 use super::unread::Unread;
 use crate::association::Association;
 use crate::association::abort_reasons::AbortReasons;
+use crate::association::addresses::realm;
 use crate::association::cookie::CookieKeys;
 use crate::association::reconfiguration::ReconfigurationError;
+use crate::association::status::status;
+use crate::association::user::round_trips;
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress, Reliability, StreamOptions};
 use crate::ecn::Ecn;
@@ -201,7 +204,8 @@ impl Endpoint {
 
     /// The realm of an association; none outside of all realms, or if there is no such association.
     pub fn realm(&self, id: AssociationId) -> Option<u32> {
-        self.registry.get(id).and_then(|association| association.realm(&self.scopes))
+        let association = self.registry.get(id)?;
+        realm(association.addresses.as_deref(), &association.handshake, &self.scopes)
     }
 
     /// Starts an association with the peer at `remote` and its SCTP port `port`. The port of `remote` is
@@ -282,7 +286,7 @@ impl Endpoint {
         if event == Event::Readable
             && let Some(association) = self.registry.get_mut(id)
         {
-            association.notices.readable_announced = false;
+            association.notices.on_readable_polled();
         }
         Some((id, event))
     }
@@ -300,7 +304,7 @@ impl Endpoint {
         id: AssociationId,
         message: Outgoing,
     ) -> Result<(), SendError> {
-        self.with(now, id, |association, cx| Some(association.send(cx, message, None)))
+        self.with(now, id, |it, cx| Some(it.upper_layer().send(cx, message, None)))
             .unwrap_or(Err(SendError::UnknownAssociation))
     }
 
@@ -313,7 +317,7 @@ impl Endpoint {
         message: Outgoing,
         reliability: Reliability,
     ) -> Result<(), SendError> {
-        self.with(now, id, |association, cx| Some(association.send(cx, message, Some(reliability))))
+        self.with(now, id, |it, cx| Some(it.upper_layer().send(cx, message, Some(reliability))))
             .unwrap_or(Err(SendError::UnknownAssociation))
     }
 
@@ -331,7 +335,7 @@ impl Endpoint {
         part: Outgoing,
         end: MessageEnd,
     ) -> Result<(), SendError> {
-        self.with(now, id, |association, _| Some(association.send_part(part, end)))
+        self.with(now, id, |it, _| Some(it.upper_layer().send_part(part, end)))
             .unwrap_or(Err(SendError::UnknownAssociation))
     }
 
@@ -454,7 +458,8 @@ impl Endpoint {
 
     /// Bytes that `send` would accept now.
     pub fn send_space(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, Association::send_space)
+        let open = self.registry.get(id).filter(|it| it.accepts_messages());
+        open.map_or(0, |association| association.sender.space())
     }
 
     /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
@@ -471,7 +476,7 @@ impl Endpoint {
 
     /// How long round trips take; nothing is known of an association that does not exist.
     pub fn round_trips(&self, id: AssociationId) -> RoundTrips {
-        self.registry.get(id).map(Association::round_trips).unwrap_or_default()
+        self.registry.get(id).map(|it| round_trips(&it.sender, &it.paths)).unwrap_or_default()
     }
 
     /// Tells how many bytes the user holds back beyond those that it has queued, to keep its own queue short;
@@ -497,7 +502,7 @@ impl Endpoint {
     /// Asks for [`Event::SenderDry`], once: now if nothing is to be sent, else when all of it has been
     /// delivered.
     pub fn tell_when_dry(&mut self, now: Instant, id: AssociationId) {
-        self.with(now, id, Association::tell_when_dry);
+        self.with(now, id, |association, cx| association.upper_layer().tell_when_dry(cx));
     }
 
     /// Whether everything that was accepted has been delivered or given up; true for an association that does not exist.
@@ -518,7 +523,7 @@ impl Endpoint {
 
     /// What the association has sent and received, and the longest RTO since the last call.
     pub fn take_statistics(&mut self, id: AssociationId) -> Option<AssociationStatistics> {
-        self.registry.get_mut(id).map(Association::take_statistics)
+        self.registry.get_mut(id).map(|it| it.statistics.take(&it.sender, &mut it.paths))
     }
 
     /// Graceful shutdown: everything queued is delivered first (RFC 9260 section 9.2).
@@ -529,7 +534,7 @@ impl Endpoint {
     /// Ends the association at once with an ABORT carrying `reason` (RFC 9260 section 9.1). What is
     /// still unread is discarded.
     pub fn abort(&mut self, now: Instant, id: AssociationId, reason: &[u8]) {
-        self.with(now, id, |association, cx| association.abort(cx, reason));
+        self.with(now, id, |association, cx| association.ending().abort(cx, reason));
         forget_unread(self, id);
     }
 
@@ -546,7 +551,8 @@ impl Endpoint {
 
     /// A snapshot of one association for people and tools.
     pub fn status(&self, now: Instant, id: AssociationId) -> Option<AssociationStatus> {
-        self.registry.get(id)?.status(now)
+        let it = self.registry.get(id)?;
+        status(now, (&it.state, &it.security), it.peer.as_ref(), (&it.paths, &it.sender))
     }
 
     /// What was dropped, refused and answered by the endpoint as a whole.

@@ -10,7 +10,7 @@ use crate::association::announcement::Refusal;
 use crate::association::control::cause_bytes;
 use crate::association::cookie::Cookie;
 use crate::association::doubt;
-use crate::association::restart::{give_way, gives_way};
+use crate::association::restart::{give_way, gives_way, is_duplicate};
 use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
 use crate::ecn::Ecn;
@@ -54,7 +54,8 @@ impl Endpoint {
         let header = packet.header();
         let known = self.association_of(addr, &cookie, header);
         let refuses = |id: &AssociationId| {
-            self.registry.get(*id).is_some_and(|known| !known.takes_plain_cookie(&cookie))
+            let known = self.registry.get(*id);
+            known.is_some_and(|it| !it.security.takes_plain_cookie(|| is_duplicate(it, &cookie)))
         };
         if let Some(id) = known.filter(refuses) {
             self.counters.unprotected_packets += 1;

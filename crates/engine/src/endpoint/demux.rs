@@ -8,6 +8,7 @@ use crate::association::{Association, Authenticity, Context, Ports};
 use crate::ecn::Ecn;
 use crate::event::Event;
 use crate::path::{PathAddr, pairing};
+use crate::recv::Receiver;
 use crate::time::Instant;
 use core::net::IpAddr;
 use core::ops::Range;
@@ -113,7 +114,8 @@ impl Endpoint {
     /// gracefully stays readable.
     pub(super) fn settle(&mut self, id: AssociationId) {
         let over = self.registry.settle(id);
-        if let Some(unread) = over.and_then(Association::into_unread) {
+        let unread = over.and_then(|association| association.peer).map(|peer| peer.receiver);
+        if let Some(unread) = unread.filter(Receiver::is_readable) {
             self.unread.insert(id, unread);
         }
         let oldest = self.unread.oldest();

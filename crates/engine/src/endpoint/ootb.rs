@@ -3,6 +3,7 @@
 use super::Endpoint;
 use super::api::context;
 use super::demux::answer_header;
+use crate::association::addresses::is_leaving;
 use crate::association::doubt::{self, is_abort};
 use crate::path::PathAddr;
 use crate::time::Instant;
@@ -42,7 +43,7 @@ impl Endpoint {
                 && reflected
             {
                 // The peer has let the address go before we know it (RFC 5061 section 5.3.1).
-                if association.is_leaving(addr.local.ip()) {
+                if is_leaving(association.addresses.as_deref(), addr.local.ip()) {
                     self.counters.unexpected_chunks += 1;
                     return;
                 }
@@ -51,13 +52,13 @@ impl Endpoint {
                     self.counters.unauthenticated_chunks += 1;
                     return;
                 }
-                return self.with(now, id, |a, cx| a.aborted_by_peer(cx, &abort));
+                return self.with(now, id, |a, cx| a.ending().aborted_by_peer(cx, &abort));
             }
             if let Chunk::ShutdownComplete(complete) = chunk
                 && complete.tag_reflected
                 && reflected
             {
-                return self.with(now, id, |a, cx| a.completed_by_peer(cx));
+                return self.with(now, id, |a, cx| a.ending().completed_by_peer(cx));
             }
             if chunk == Chunk::ShutdownAck && setting_up {
                 return self.answer_out_of_the_blue(now, addr, packet);

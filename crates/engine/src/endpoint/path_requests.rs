@@ -31,7 +31,7 @@ impl Endpoint {
     /// Sends the INIT of an association again, to the same address and ahead of T1-init, if it was sent once and has no
     /// answer. Whether it does.
     pub fn repeat_init(&mut self, now: Instant, id: AssociationId) -> bool {
-        self.with(now, id, |it, _| it.repeat_init().then_some(())).is_some()
+        self.with(now, id, |it, _| it.state.repeat_init().then_some(())).is_some()
     }
 
     /// This host has been away (suspended) for a while and is back: errors that were counted before say nothing, and

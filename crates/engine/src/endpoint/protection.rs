@@ -72,7 +72,10 @@ impl Endpoint {
         id: AssociationId,
     ) -> Result<(), ProtectionError> {
         self.change_protection(now, id, Protection::require)?;
-        self.with(now, id, |it, cx| it.reveal_if_protected(cx));
+        self.with(now, id, |it, cx| {
+            let is_protected = it.security.requires_protection();
+            it.addressing().reveal_if_protected(cx, is_protected);
+        });
         Ok(())
     }
 
@@ -108,7 +111,8 @@ impl Endpoint {
     /// How an association resumes, if both ends have said that it does. The client installs its keys then
     /// ([`Self::install_resumption_keys`]); the server has done so.
     pub fn resumption(&self, id: AssociationId) -> Option<Resumed> {
-        self.registry.get(id)?.resumption()
+        let association = self.registry.get(id)?;
+        association.security.resumption(&association.handshake, association.peer.as_ref())
     }
 
     /// Protects all that the client sends in an association that resumes, except for the COOKIE ECHO, and requires
@@ -122,9 +126,10 @@ impl Endpoint {
         id: AssociationId,
         keys: EpochKeys,
     ) -> Result<(), ProtectionError> {
-        self.with(now, id, |association, _| {
-            let resumes = association.handshake.initiated && association.resumption().is_some();
-            let protection = association.security.protection_mut().filter(|_| resumes);
+        self.with(now, id, |it, _| {
+            let resumption = it.security.resumption(&it.handshake, it.peer.as_ref());
+            let resumes = it.handshake.initiated && resumption.is_some();
+            let protection = it.security.protection_mut().filter(|_| resumes);
             Some(protection.ok_or(ProtectionError::NotAgreed).and_then(|it| it.resume(keys)))
         })
         .unwrap_or(Err(ProtectionError::NotEstablished))
@@ -136,7 +141,7 @@ impl Endpoint {
         id: AssociationId,
         change: impl FnOnce(&mut Protection) -> Result<(), ProtectionError>,
     ) -> Result<(), ProtectionError> {
-        self.with(now, id, |association, _| Some(association.agreed_protection().and_then(change)))
+        self.with(now, id, |it, _| Some(it.security.agreed_protection(&it.state).and_then(change)))
             .unwrap_or(Err(ProtectionError::NotEstablished))
     }
 }

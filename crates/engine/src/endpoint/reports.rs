@@ -35,7 +35,9 @@ impl Endpoint {
         let concerned = self.senders_of(quote);
         let of_init = matches!(quoted(quote), Some(Quoted::Init(_)));
         for id in &concerned {
-            self.with(now, *id, |association, cx| association.handle_no_protocol(cx, of_init));
+            self.with(now, *id, |association, cx| {
+                association.ending().handle_no_protocol(cx, of_init)
+            });
         }
         !concerned.is_empty()
     }

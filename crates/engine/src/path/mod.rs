@@ -6,6 +6,7 @@
 
 mod burst;
 pub(crate) mod congestion;
+mod control;
 mod counters;
 mod ecn;
 mod failure;

@@ -30,6 +30,8 @@ pub(crate) struct Paths {
     pub(crate) own_supervision: OwnSupervision,
     /// RTO.Initial, and RTO.Min and RTO.Max, if not as the configuration says.
     rto: Option<Box<(Duration, (Duration, Duration))>>,
+    /// The path over which the last SHUTDOWN came, until T2-shutdown expires.
+    pub(super) shutdown_source: Option<PathId>,
 }
 
 impl Paths {
@@ -38,8 +40,19 @@ impl Paths {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
         let (own_supervision, primary) = (OwnSupervision::default(), PathId(0));
         let (sharing, gone_ids, rto) = (Schedule::default(), Vec::new(), None);
-        let next_id = 0;
-        Self { list, primary, next_id, gone_ids, ecn, regulation, sharing, own_supervision, rto }
+        let (next_id, shutdown_source) = (0, None);
+        Self {
+            list,
+            primary,
+            next_id,
+            gone_ids,
+            ecn,
+            regulation,
+            sharing,
+            own_supervision,
+            rto,
+            shutdown_source,
+        }
     }
 
     /// No path yet; what the user has set for paths to come is as here.
