@@ -82,6 +82,29 @@ fn a_message_larger_than_the_buffer_is_delivered_in_parts() {
 }
 
 #[test]
+fn each_part_may_be_a_chunk_larger_than_the_buffer() {
+    static LARGE: [u8; 12_288] = [7; 12_288];
+    for interleaved in [false, true] {
+        let config = Config { receive_buffer: 1500, ..Config::default() };
+        let mut receiver = Receiver::new(&config, Tsn(1), 4, NrSack::Off);
+        if interleaved {
+            receiver.interleave();
+        }
+        for n in 0..3 {
+            let (end, payload) = (n == 2, &LARGE[..]);
+            let taken = if interleaved {
+                receiver.handle_i_data(&IData { payload, ..i_part(1 + n, 1, n, end) })
+            } else {
+                receiver.handle_data(&Data { payload, ..part(1 + n, end) })
+            };
+            assert_eq!(taken, Ok(DataOutcome::Accepted), "interleaved: {interleaved}");
+            assert_eq!(read(&mut receiver), [(12_288, !end)]);
+        }
+        assert_eq!((receiver.queued(), receiver.recount()), (0, (0, 0)));
+    }
+}
+
+#[test]
 fn a_message_that_fits_is_delivered_whole() {
     let mut receiver = receiver(u32::MAX);
     (1..=14).for_each(|tsn| take(&mut receiver, &part(tsn, tsn == 14)));

@@ -7,7 +7,7 @@ use super::partial_delivery::PartialDelivery;
 use super::reassembly::Reassembly;
 use super::reset::{Deferred, bare_data};
 use super::tracker::{Seen, Tracker};
-use super::window::ReceiveWindow;
+use super::window::{Place, ReceiveWindow};
 use crate::config::{Config, NrSack};
 use crate::event::Message;
 use crate::path::PathId;
@@ -360,7 +360,8 @@ impl Receiver {
             return Ok(Admission::Refuse(DataOutcome::NoUserData(tsn)));
         }
         let tsn = self.tracker.unwrap(tsn);
-        let fills_hole = tsn < self.tracker.highest();
+        let is_next = tsn == self.tracker.cum().next();
+        let place = Place { fills_hole: tsn < self.tracker.highest(), is_next };
         self.urgent |= immediate;
         self.gap |= self.tracker.has_gap();
         if self.awaits_restart && !self.tracker.has(tsn) {
@@ -370,8 +371,8 @@ impl Receiver {
             self.urgent = true;
             return Ok(Admission::Refuse(DataOutcome::BeyondReport));
         }
-        if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
-            return self.drop_chunk(len, fills_hole).map(Admission::Refuse);
+        if !self.tracker.has(tsn) && !self.window.accepts(len, place) {
+            return self.drop_chunk(len, place).map(Admission::Refuse);
         }
         if self.tracker.observe(tsn) == Seen::Duplicate {
             self.urgent = true;
@@ -386,15 +387,15 @@ impl Receiver {
         Ok(Admission::Take(tsn))
     }
 
-    fn drop_chunk(&mut self, len: usize, fills_hole: bool) -> Result<DataOutcome, &'static str> {
-        if self.window.fits(len, fills_hole) {
+    fn drop_chunk(&mut self, len: usize, place: Place) -> Result<DataOutcome, &'static str> {
+        if self.window.fits(len, place) {
             self.urgent = true;
             return Ok(DataOutcome::MemoryFull);
         }
         let too_large = self.reassembly.oldest_partial() + len > self.window.size();
-        // Only new TSNs could complete a message, there is no room for them, and no part of a message
-        // can be delivered.
-        let stuck = !self.deliver_what_is_there() && !self.tracker.has_gap();
+        // Only new TSNs could complete a message, there is no room for the next of them, and no part of a
+        // message can be delivered.
+        let stuck = !self.deliver_what_is_there() && place.is_next && !self.tracker.has_gap();
         if stuck && (too_large || self.interleaved.is_some()) {
             return Err("incomplete messages fill the receive buffer");
         }

@@ -190,6 +190,23 @@ fn a_full_buffer_drops_new_data_and_says_so_at_once() {
 }
 
 #[test]
+fn a_chunk_larger_than_the_buffer_is_taken_in_its_turn() {
+    let mut bench = Bench::new(1500);
+    assert_eq!(bench.arrive(1, 12_288, A), DataOutcome::Accepted);
+    assert_eq!(bench.sack(), (1, 0, [].into(), [].into()));
+    assert_eq!(bench.arrive(2, 12_288, A), DataOutcome::BufferFull);
+    assert_eq!(bench.receiver.read().unwrap().payload.len(), 12_288);
+    assert_eq!(bench.sack(), (1, 1500, [].into(), [].into()));
+    // Not while another is missing, which would find no room then.
+    assert_eq!(bench.arrive(3, 12_288, A), DataOutcome::BufferFull);
+    for tsn in [2, 3] {
+        assert_eq!(bench.arrive(tsn, 12_288, A), DataOutcome::Accepted);
+        assert_eq!(bench.receiver.read().unwrap().payload.len(), 12_288);
+    }
+    assert_eq!(bench.sack(), (3, 1500, [].into(), [].into()));
+}
+
+#[test]
 fn what_could_not_be_acknowledged_is_not_kept() {
     let mut bench = Bench::new(1 << 20);
     assert_eq!(bench.arrive(65_535, 10, A), DataOutcome::Accepted);

@@ -19,6 +19,15 @@ const FREE_COST: usize = 1 << 20;
 /// (RFC 1122 section 4.2.3.3). Two packets of 1500 bytes.
 const SILLY: usize = 3000;
 
+/// Where a new chunk stands among those that have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// One with a higher TSN has arrived.
+    pub(crate) fills_hole: bool,
+    /// None with a lower TSN is missing.
+    pub(crate) is_next: bool,
+}
+
 /// Accounting of the receive buffer.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
@@ -95,15 +104,19 @@ impl ReceiveWindow {
     /// acknowledged and its loss would cost a retransmission, so it is kept and the hole may be
     /// filled from a reserve of the size of the window itself. A peer that keeps to the window has
     /// never more than a window of holes, so the reserve is never short for it.
-    pub(crate) fn accepts(&self, bytes: usize, fills_hole: bool) -> bool {
-        let memory = if fills_hole { self.reserve } else { self.allowance };
-        self.fits(bytes, fills_hole) && self.cost() + bytes + self.overhead <= memory
+    ///
+    /// A chunk may be larger than the whole buffer: "the sender can always have one DATA chunk in flight" (section
+    /// 6.1), and sends no smaller one instead. It is taken while nothing else is held, if it is the next: then nothing
+    /// that is missing needs the room.
+    pub(crate) fn accepts(&self, bytes: usize, place: Place) -> bool {
+        let memory = if place.fills_hole { self.reserve } else { self.allowance };
+        self.fits(bytes, place) && self.cost() + bytes + self.overhead <= memory
     }
 
     /// Whether it fits into the buffer, if there is memory.
-    pub(crate) fn fits(&self, bytes: usize, fills_hole: bool) -> bool {
-        let limit = if fills_hole { 2 * self.size } else { self.size };
-        self.used_with(1, bytes) <= limit
+    pub(crate) fn fits(&self, bytes: usize, place: Place) -> bool {
+        let limit = if place.fills_hole { 2 * self.size } else { self.size };
+        self.used_with(1, bytes) <= limit || (place.is_next && self.chunks == 0)
     }
 
     /// All associations together may hold `left` bytes more; each may have `share` in any case, and
@@ -171,8 +184,11 @@ impl ReceiveWindow {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_COST, ReceiveWindow};
+    use super::{CHUNK_COST, Place, ReceiveWindow};
     use crate::time::{Duration, Instant};
+
+    const BEYOND: Place = Place { fills_hole: false, is_next: false };
+    const HOLE: Place = Place { fills_hole: true, is_next: false };
 
     /// Half of the present buffer arrives, and is read, `millis` after the half before.
     fn half(window: &mut ReceiveWindow, now: &mut Instant, millis: u64) {
@@ -219,11 +235,29 @@ mod tests {
     fn a_full_buffer_takes_only_what_fills_holes() {
         let mut window = ReceiveWindow::new(10_000);
         window.hold(9000);
-        assert!(window.accepts(1000, false));
-        assert!(!window.accepts(1001, false));
-        assert!(window.accepts(1001, true));
+        assert!(window.accepts(1000, BEYOND));
+        assert!(!window.accepts(1001, BEYOND));
+        assert!(window.accepts(1001, HOLE));
         window.hold(10_500);
-        assert!(!window.accepts(1000, true));
+        assert!(!window.accepts(1000, HOLE));
+    }
+
+    #[test]
+    fn a_chunk_larger_than_the_buffer_is_taken_alone_and_in_sequence() {
+        let mut window = ReceiveWindow::new(1500);
+        let next = |fills_hole| Place { fills_hole, is_next: true };
+        assert!(window.accepts(65_519, next(false)) && window.accepts(65_519, next(true)));
+        assert!(!window.accepts(1501, BEYOND) && !window.accepts(3001, HOLE));
+        window.allow(0, 12_000);
+        assert!(!window.accepts(12_000, next(false)));
+        window.allow(usize::MAX, 0);
+        window.hold(12_288);
+        assert_eq!((window.a_rwnd(), window.accepts(1, next(true))), (0, false));
+        window.on_announced(0);
+        window.release(12_288, 1);
+        assert!(window.wants_update() && window.accepts(12_288, next(false)));
+        window.hold(1);
+        assert!(!window.accepts(1500, next(false)));
     }
 
     #[test]
@@ -235,13 +269,13 @@ mod tests {
             (2_000_000 - (15_000 * 257 - 2_000_000), 15_000)
         );
         (15_000..15_560).for_each(|_| window.hold(1));
-        assert!(window.accepts(1, false) && !window.accepts(2000, false));
+        assert!(window.accepts(1, BEYOND) && !window.accepts(2000, BEYOND));
         assert_eq!(window.a_rwnd(), 0);
         window.interleave();
-        assert!(!window.accepts(1, false));
+        assert!(!window.accepts(1, BEYOND));
         let mut small = ReceiveWindow::new(8000);
         (0..100).for_each(|_| small.hold(64));
-        assert!(small.accepts(1000, false));
+        assert!(small.accepts(1000, BEYOND));
     }
 
     #[test]
@@ -250,11 +284,11 @@ mod tests {
         window.hold(30_000 - CHUNK_COST);
         window.allow(20_000, 40_000);
         let most = |bytes| bytes - CHUNK_COST;
-        assert!(window.accepts(most(20_000), false) && !window.accepts(most(20_001), false));
-        assert!(window.accepts(most(50_000), true) && !window.accepts(most(50_001), true));
-        assert_eq!((window.a_rwnd(), window.fits(70_000, false)), (20_000, true));
+        assert!(window.accepts(most(20_000), BEYOND) && !window.accepts(most(20_001), BEYOND));
+        assert!(window.accepts(most(50_000), HOLE) && !window.accepts(most(50_001), HOLE));
+        assert_eq!((window.a_rwnd(), window.fits(70_000, BEYOND)), (20_000, true));
         window.allow(0, 60_000);
-        assert!(window.accepts(most(30_000), false) && !window.accepts(most(30_001), false));
+        assert!(window.accepts(most(30_000), BEYOND) && !window.accepts(most(30_001), BEYOND));
         assert_eq!(window.a_rwnd(), 30_000);
         window.allow(usize::MAX, 1);
         assert_eq!(window.a_rwnd(), 70_000 + CHUNK_COST as u32);
@@ -266,12 +300,12 @@ mod tests {
         (0..19).for_each(|_| window.hold(1000));
         window.hold(942);
         for last in [1, 20, 58] {
-            assert!(window.accepts(last, false), "{last}");
+            assert!(window.accepts(last, BEYOND), "{last}");
         }
-        assert!(!window.accepts(59, false));
+        assert!(!window.accepts(59, BEYOND));
         window.hold(20);
         window.hold(38);
-        assert_eq!((window.held(), window.accepts(1, false)), (20_000, false));
+        assert_eq!((window.held(), window.accepts(1, BEYOND)), (20_000, false));
     }
 
     #[test]
