@@ -169,7 +169,8 @@ pub fn check_native() -> io::Result<()> {
 
 /// Opens a socket for SCTP without encapsulation. Its address has port 0.
 pub(crate) fn open_native(binding: &LocalBinding) -> io::Result<Opened> {
-    let addr = SocketAddr::new(binding.addr.ip(), 0);
+    let mut addr = binding.addr;
+    addr.set_port(0);
     check(addr)?;
     let explain = |error| explain_native(&error, addr);
     let (socket, device_error) =

@@ -32,7 +32,7 @@ pub(crate) fn with<T>(
     fd: RawFd,
     act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    with_local(fd, &[], act)
+    with_open(fd, |_| (), act)
 }
 
 /// Does something with the socket, which may bind it to these addresses.
@@ -41,10 +41,27 @@ pub(crate) fn with_local<T>(
     addresses: &[SocketAddr],
     act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
+    with_open(fd, |state| state.open_own(addresses), act)
+}
+
+/// Does something with the socket, which may send it to these addresses.
+fn with_peer<T>(
+    fd: RawFd,
+    to: &[SocketAddr],
+    act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    with_open(fd, |state| state.open_towards(to), act)
+}
+
+fn with_open<T>(
+    fd: RawFd,
+    open: impl FnOnce(&mut State),
+    act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
+) -> Result<T, Errno> {
     let stack = running().ok_or_else(|| stranger(fd))?;
     stack.with(|state| {
         let id = state.socket(fd)?;
-        state.open_loopback(addresses);
+        open(state);
         let (sockets, mut host) = state.parts();
         act(sockets, &mut host, id)
     })
@@ -135,7 +152,7 @@ pub(crate) fn connect(
     number: &mut sctp_assoc_t,
 ) -> Result<(), Errno> {
     let waits = !system::is_nonblocking(fd);
-    with(fd, |sockets, host, id| {
+    with_peer(fd, to, |sockets, host, id| {
         *number = sockets.connect(host, id, to)?;
         // Under the same lock: whoever does not wait hears that it has begun, however fast the peer answers.
         if waits { Ok(()) } else { sockets.connection(id, *number) }
@@ -171,8 +188,8 @@ pub(crate) fn send(
     let some = |data: bytes::Bytes| {
         let sending = Sending { to: to.clone(), how: how.clone(), ends, data };
         match inherited::of(fd) {
-            None => when_ready(fd, Wait::Room, flags, |sockets, host, id| {
-                sending.perform(sockets, host, id)
+            None => patiently(fd, Wait::Room, flags, || {
+                with_peer(fd, &to, |sockets, host, id| sending.perform(sockets, host, id))
             }),
             Some((parent, id)) => {
                 let request = Request::Send(sending);

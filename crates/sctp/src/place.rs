@@ -95,7 +95,7 @@ pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<Place
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     let mut driver = Driver::new(Endpoint::new(config, seed));
-    let interfaces = usable_interfaces()?;
+    let interfaces = usual_interfaces()?;
     let bindings: Vec<_> = (0..).map(Token).zip(interfaces.iter().map(binding)).collect();
     let locals = (0..).map(Token).zip(interfaces.iter().map(|one| one.addr)).collect();
     if settings.native {
@@ -116,12 +116,16 @@ pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<Place
     Ok(Place { driver, locals, taken })
 }
 
-/// The interfaces whose addresses can be used.
-pub(crate) fn usable_interfaces() -> io::Result<Vec<Interface>> {
-    // A link that is not there yet may come: the kernel, too, lets its address be used.
-    let usable =
-        |one: &Interface| !matches!(one.addr, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    Ok(interfaces()?.into_iter().filter(usable).collect())
+/// The interfaces whose addresses are open always. A link that is not there yet may come: the kernel, too, lets its
+/// address be used.
+fn usual_interfaces() -> io::Result<Vec<Interface>> {
+    Ok(interfaces()?.into_iter().filter(|one| !is_on_link(one)).collect())
+}
+
+/// Whether the address is an IPv6 link-local one. Every interface has one, and hosts of containers have hundreds of
+/// them: they are opened when a program names one of the interface.
+pub(crate) fn is_on_link(interface: &Interface) -> bool {
+    matches!(interface.addr, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 /// The routing table chooses the interface, so that addresses of this host reach each other.

@@ -204,10 +204,17 @@ impl State {
         (&mut self.sockets, Host { now, endpoint: self.driver.endpoint_mut() })
     }
 
-    /// Opens addresses of loopback that are to be bound to.
-    pub(crate) fn open_loopback(&mut self, wanted: &[SocketAddr]) {
+    /// Opens addresses that are to be bound to and not open always: of loopback, and of links.
+    pub(crate) fn open_own(&mut self, wanted: &[SocketAddr]) {
         let now = self.clock.now();
         self.uplinks.open_loopback(now, &mut self.driver, &mut self.sockets, wanted);
+        self.uplinks.open_links(now, &mut self.driver, &mut self.sockets, wanted);
+    }
+
+    /// Opens addresses from which these can be reached.
+    pub(crate) fn open_towards(&mut self, peers: &[SocketAddr]) {
+        let now = self.clock.now();
+        self.uplinks.open_links(now, &mut self.driver, &mut self.sockets, peers);
     }
 
     /// When there is something to do next, if nothing happens before.

@@ -4,7 +4,8 @@
 
 use crate::place;
 use manypath_engine::Instant;
-use manypath_net::{Driver, Interface, NetworkWatch};
+use manypath_net::{Driver, Interface, NetworkWatch, interfaces};
+use manypath_sockets::address::link_of;
 use manypath_sockets::{Host, Sockets};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -27,6 +28,8 @@ pub(crate) struct Uplinks {
     watch: Option<NetworkWatch>,
     registry: Registry,
     open: Vec<(Token, IpAddr)>,
+    /// The interfaces whose IPv6 link-local addresses are open.
+    links: Vec<u32>,
     /// Names the next socket.
     next: usize,
     native: bool,
@@ -41,7 +44,7 @@ impl Uplinks {
         native: bool,
     ) -> Self {
         let next = open.len();
-        Self { watch, registry, open, next, native }
+        Self { watch, registry, open, links: Vec::new(), next, native }
     }
 
     /// Brings the network and the sockets up to date. What has come is offered before what has gone is withdrawn, so
@@ -50,9 +53,11 @@ impl Uplinks {
         if !self.watch.as_mut().is_some_and(|watch| watch.take().addresses) {
             return;
         }
-        let Ok(found) = place::usable_interfaces() else { return };
+        let Ok(found) = interfaces() else { return };
         for interface in &found {
-            self.open(now, driver, sockets, interface);
+            if !place::is_on_link(interface) || self.links.contains(&interface.index) {
+                self.open(now, driver, sockets, interface);
+            }
         }
         let stands = |open: IpAddr, one: &Interface| one.addr == open || holds(one, open);
         let is_gone = |open: &IpAddr| !found.iter().any(|interface| stands(*open, interface));
@@ -77,11 +82,33 @@ impl Uplinks {
         if wanted.is_empty() {
             return;
         }
-        let Ok(found) = place::usable_interfaces() else { return };
+        let Ok(found) = interfaces() else { return };
         for addr in wanted {
             if let Some(whole) = found.iter().find(|one| holds(one, addr)) {
                 self.open(now, driver, sockets, &Interface { addr, ..whole.clone() });
             }
+        }
+    }
+
+    /// Programs bind to, or want to reach, these addresses: what is IPv6 link-local among them takes such an address of
+    /// ours at the same interface.
+    pub(crate) fn open_links(
+        &mut self,
+        now: Instant,
+        driver: &mut Driver,
+        sockets: &mut Sockets,
+        wanted: &[SocketAddr],
+    ) {
+        let links = wanted.iter().filter_map(|address| link_of(*address));
+        let links: Vec<_> = links.filter(|link| !self.links.contains(link)).collect();
+        if links.is_empty() {
+            return;
+        }
+        let Ok(found) = interfaces() else { return };
+        let is_wanted = |one: &&Interface| place::is_on_link(one) && links.contains(&one.index);
+        for interface in found.iter().filter(is_wanted) {
+            self.links.push(interface.index);
+            self.open(now, driver, sockets, interface);
         }
     }
 
@@ -105,7 +132,7 @@ impl Uplinks {
             self.next += 1;
             self.open.push((token, interface.addr));
             let mut host = Host { now, endpoint: driver.endpoint_mut() };
-            sockets.on_address_added(&mut host, interface.addr);
+            sockets.on_address_added(&mut host, interface.socket_addr(0));
         }
     }
 }

@@ -282,6 +282,25 @@ fn the_examples_in_rust_do_what_they_say() {
 }
 
 #[test]
+fn ends_of_one_link_talk_by_their_link_local_addresses() {
+    let scratch = Scratch::new("links");
+    let echo = support::libraries().parent().map(|all| all.join("examples/echo")).unwrap();
+    let (echo, log) = (echo.display(), scratch.path("log"));
+    for way in ["udp", "native"] {
+        let said = in_own_network(&format!(
+            "export MANYPATH_SCTP_ENCAPSULATION={way}; {TWO_WIRES}; \
+             ip address add fe80::1/64 dev near1 nodad; $there ip address add fe80::2/64 dev far1 nodad; \
+             number() {{ $2 ip -o link show $1 | cut -d: -f1; }}; \
+             $there {echo} server [fe80::2%$(number far1 \"$there\")]:7 >{log}-{way} & server=$!; \
+             until grep -qs ready {log}-{way}; do sleep 0.02; done; \
+             {echo} client [fe80::2%$(number near1)]:7 100; kill $server $far"
+        ));
+        let all = "100 messages came back over 8 streams from 1 addresses";
+        assert!(said.contains(all), "{way}: {said}");
+    }
+}
+
+#[test]
 fn messages_come_back_directly_over_ip() {
     let scratch = Scratch::new("native");
     let echo = example(&scratch, "echo", "gcc");

@@ -76,6 +76,21 @@ fn family(number: i32) -> [u8; 2] {
     u16::try_from(number).unwrap_or(0).to_ne_bytes()
 }
 
+/// The same host, and for an IPv6 link-local address the same link, at another port.
+pub(crate) fn at_port(mut address: SocketAddr, port: u16) -> SocketAddr {
+    address.set_port(port);
+    address
+}
+
+/// The number of the interface of an IPv6 link-local address, which means nothing without it; 0 if it is not said. None
+/// for other addresses.
+pub fn link_of(address: SocketAddr) -> Option<u32> {
+    match address {
+        SocketAddr::V6(v6) => v6.ip().is_unicast_link_local().then(|| v6.scope_id()),
+        SocketAddr::V4(_) => None,
+    }
+}
+
 /// The address in a `struct sockaddr_storage`.
 pub fn storage(address: SocketAddr, mapped: bool) -> [u8; 128] {
     let mut all = [0; 128];

@@ -1,12 +1,13 @@
 //! Where sockets are: addresses and ports, and who listens.
 
-use crate::address::unspecified;
+use crate::address::{link_of, unspecified};
 use crate::errno::Errno;
 use crate::socket::{Bound, Settings, Socket};
 use crate::structures::sctp_assoc_t;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::Config;
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// First of the ports that IANA leaves for dynamic use.
 const FIRST_DYNAMIC_PORT: u16 = 49152;
@@ -97,7 +98,9 @@ impl Sockets {
         if !family.takes(address.ip()) {
             return Err(if family.ipv6 { Errno::INVALID } else { Errno::FAMILY_NOT_SUPPORTED });
         }
-        let known = address.ip().is_unspecified() || self.locals.contains(&address.ip());
+        let is_ours =
+            |ip| self.locals.contains(&ip) && link_of(address) == self.links.get(&ip).copied();
+        let known = address.ip().is_unspecified() || is_ours(address.ip());
         if known { Ok(()) } else { Err(Errno::ADDRESS_NOT_AVAILABLE) }
     }
 
@@ -267,7 +270,7 @@ impl Sockets {
             all = locals.into_iter().filter(fits).collect();
         }
         all.dedup();
-        Ok(all.into_iter().map(|ip| SocketAddr::new(ip, bound.port)).collect())
+        Ok(all.into_iter().map(|ip| local_at(&self.links, ip, bound.port)).collect())
     }
 
     /// What `getsockname` tells.
@@ -284,6 +287,14 @@ impl Sockets {
             return Ok(*first);
         }
         let ip = bound.addresses.first().copied().unwrap_or(any.ip());
-        Ok(SocketAddr::new(ip, bound.port))
+        Ok(local_at(&self.links, ip, bound.port))
+    }
+}
+
+/// One of our addresses with a port, and with its scope if it is an IPv6 link-local one.
+fn local_at(links: &BTreeMap<IpAddr, u32>, ip: IpAddr, port: u16) -> SocketAddr {
+    match (ip, links.get(&ip)) {
+        (IpAddr::V6(v6), Some(link)) => SocketAddrV6::new(v6, port, 0, *link).into(),
+        (IpAddr::V4(_) | IpAddr::V6(_), _) => SocketAddr::new(ip, port),
     }
 }

@@ -1,5 +1,6 @@
 //! Sockets and associations come and go.
 
+use crate::address::{at_port, link_of};
 use crate::association::Association;
 use crate::errno::Errno;
 use crate::send::end;
@@ -75,7 +76,7 @@ impl Sockets {
         addresses: &[SocketAddr],
     ) -> Result<sctp_assoc_t, Errno> {
         let (first, others) = addresses.split_first().ok_or(Errno::INVALID)?;
-        if first.port() == 0 {
+        if first.port() == 0 || link_of(*first) == Some(0) {
             return Err(Errno::INVALID);
         }
         self.check_unconnected(host, id, *first)?;
@@ -87,9 +88,9 @@ impl Sockets {
         let mut association = Association::new(number, AssociationId(0), *first, defaults);
         let encapsulation = socket.settings.encapsulation;
         association.engine =
-            begin(host, parameters, SocketAddr::new(first.ip(), encapsulation), first.port())?;
+            begin(host, parameters, at_port(*first, encapsulation), first.port())?;
         association.others =
-            others.iter().map(|other| SocketAddr::new(other.ip(), encapsulation)).collect();
+            others.iter().map(|other| at_port(*other, encapsulation)).collect();
         self.owners.insert(association.engine, (id, number));
         socket.associations.insert(number, association);
         self.mark(id);
@@ -181,7 +182,7 @@ impl Sockets {
                 self.owners.insert(engine, (owner, number));
                 if let Some(association) = socket.associations.get_mut(&number) {
                     association.engine = engine;
-                    association.peer = SocketAddr::new(next.ip(), port);
+                    association.peer = at_port(next, port);
                 }
                 return true;
             }
@@ -201,7 +202,7 @@ impl Sockets {
             return;
         };
         let number = self.next_association();
-        let peer = SocketAddr::new(remote.ip(), peer_port);
+        let peer = at_port(remote, peer_port);
         self.owners.insert(engine, (id, number));
         if let Some(socket) = self.sockets.get_mut(&id) {
             let association = Association::new(number, engine, peer, socket.settings.defaults);
@@ -303,7 +304,7 @@ impl Sockets {
         status.paths.sort_by_key(|path| !path.primary);
         let mut all = Vec::new();
         for path in status.paths {
-            let address = SocketAddr::new(path.addr.remote.ip(), association.peer.port());
+            let address = at_port(path.addr.remote, association.peer.port());
             if !all.contains(&address) {
                 all.push(address);
             }

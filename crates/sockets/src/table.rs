@@ -1,5 +1,6 @@
 //! The sockets of a program, and what events of the engine mean to them.
 
+use crate::address::at_port;
 use crate::association::{Association, SendDefaults};
 use crate::constants::*;
 use crate::errno::Errno;
@@ -49,6 +50,8 @@ pub struct Sockets {
     pub(crate) owners: BTreeMap<AssociationId, (SocketId, sctp_assoc_t)>,
     /// The addresses of this host.
     pub(crate) locals: Vec<IpAddr>,
+    /// The interfaces of those that are IPv6 link-local.
+    pub(crate) links: BTreeMap<IpAddr, u32>,
     template: Settings,
     /// The sockets that have changed, and whether that is news from the network.
     pub(crate) changed: BTreeMap<SocketId, bool>,
@@ -76,6 +79,7 @@ impl Sockets {
             sockets: BTreeMap::new(),
             owners: BTreeMap::new(),
             locals,
+            links: BTreeMap::new(),
             template: template(encapsulation, Config::production()),
             changed: BTreeMap::new(),
             last_socket: 0,
@@ -429,12 +433,12 @@ fn path_change(
     state: PathState,
 ) -> Option<Notification> {
     let status = host.status(association.engine)?;
-    let address = status.paths.iter().find(|one| one.id == path)?.addr.remote.ip();
+    let address = status.paths.iter().find(|one| one.id == path)?.addr.remote;
     let again = association.confirmed.contains(&path);
     if state == PathState::Active {
         association.confirmed.insert(path);
     }
-    let address = SocketAddr::new(address, association.peer.port());
+    let address = at_port(address, association.peer.port());
     Some(Notification::address(address, mapped, path_state(state, again)?, association.id))
 }
 

@@ -108,7 +108,7 @@ fn change_address(pair: &mut Pair, host: usize, there: bool) {
     pair.with(host, |sockets, host| {
         if there {
             host.endpoint.add_local_address(local);
-            sockets.on_address_added(host, ip);
+            sockets.on_address_added(host, SocketAddr::new(ip, 0));
         } else {
             sockets.on_address_removed(host, ip);
         }

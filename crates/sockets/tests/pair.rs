@@ -12,7 +12,7 @@ use manypath_sockets::structures::{
     sctp_assocparams, sctp_paddrparams, sctp_paddrthlds, sctp_sndinfo, sctp_status,
 };
 use manypath_sockets::{Errno, Outbound, SendInfo, Style};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV6};
 
 #[test]
 fn a_message_begins_the_association_and_its_news_come_in_order() {
@@ -481,4 +481,26 @@ fn undelivered_messages_come_before_the_end_and_only_to_a_program_that_wants_the
         let all: Vec<_> = std::iter::from_fn(|| pair.next(0, client).ok()).collect();
         assert_eq!(all, told);
     }
+}
+
+#[test]
+fn a_link_local_address_takes_its_scope() {
+    let at = |scope| {
+        let ip = "fe80::1".parse().unwrap();
+        SocketAddr::from(SocketAddrV6::new(ip, PORT, 0, scope))
+    };
+    Pair::new().with(0, |sockets, host| {
+        sockets.on_address_added(host, at(7));
+        let id = sockets.open(Style::OneToOne, true);
+        for wrong in [0, 8] {
+            assert_eq!(sockets.bind(id, at(wrong)), Err(Errno::ADDRESS_NOT_AVAILABLE));
+        }
+        assert_eq!(sockets.bind(id, at(7)), Ok(()));
+        assert_eq!(sockets.local_name(host, id), Ok(at(7)));
+        assert_eq!(sockets.local_addresses(host, id, 0), Ok(vec![at(7)]));
+        assert_eq!(sockets.connect(host, id, &[at(0)]), Err(Errno::INVALID));
+        sockets.on_address_removed(host, at(7).ip());
+        let later = sockets.open(Style::OneToOne, true);
+        assert_eq!(sockets.bind(later, at(7)), Err(Errno::ADDRESS_NOT_AVAILABLE));
+    });
 }

@@ -95,8 +95,10 @@ pub(crate) fn candidates(
     remote: SocketAddr,
     rules: &[PathRule],
 ) -> Vec<PathAddr> {
-    let mut fitting: Vec<_> =
-        locals.iter().filter(|l| may_pair(l.addr.ip(), remote.ip())).collect();
+    let fits = |local: &&LocalAddress| {
+        may_pair(local.addr.ip(), remote.ip()) || on_one_link(&local.addr, &remote)
+    };
+    let mut fitting: Vec<_> = locals.iter().filter(fits).collect();
     let pair = |local: &LocalAddress| encapsulated_alike(PathAddr { local: local.addr, remote });
     fitting.sort_by_key(|local| {
         let near = core::cmp::Reverse(local.matching_prefix(remote.ip()));
@@ -155,9 +157,27 @@ fn is_hash_identifier(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.segments()[0] == 0x2001 && v6.segments()[1] & 0xfff0 == 0x0020)
 }
 
+/// Whether both are IPv6 link-local addresses at one interface, which the scope names (RFC 4007 section 11). They can
+/// carry a handshake, and then are the only path of its association: see [`same_scope`].
+fn on_one_link(local: &SocketAddr, remote: &SocketAddr) -> bool {
+    let link = link_of(local);
+    link.is_some() && link == link_of(remote)
+}
+
+/// The number of the interface of an IPv6 link-local address, if it is known.
+fn link_of(address: &SocketAddr) -> Option<u32> {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => {
+            Some(v6.scope_id()).filter(|scope| *scope != 0)
+        }
+        SocketAddr::V4(_) | SocketAddr::V6(_) => None,
+    }
+}
+
 /// Loopback reaches only loopback, link-local only link-local. IPv4-mapped IPv6 addresses must not be
 /// sent (RFC 9260 section 3.3.2.1.2) and are not used. IPv6 link-local addresses mean
-/// nothing without an interface, and an SCTP address parameter has none: never used.
+/// nothing without an interface, and an SCTP address parameter has none: never listed, and never used where
+/// a peer lists them.
 pub(crate) fn same_scope(one: IpAddr, other: IpAddr) -> bool {
     is_unicast(one)
         && is_unicast(other)

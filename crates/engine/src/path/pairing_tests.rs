@@ -106,6 +106,20 @@ fn the_nearest_local_address_is_tried_first() {
 }
 
 #[test]
+fn link_local_addresses_of_one_interface_make_a_handshake_and_no_further_path() {
+    let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let on = |addr| LocalAddress { addr: at(addr), ..local("fe80::1", 64) };
+    let locals = [on("[fe80::1%2]:9899"), on("[fe80::2%3]:9899"), local("fd00::1", 64)];
+    let remote = at("[fe80::9%3]:9899");
+    let own = PathAddr { local: at("[fe80::2%3]:9899"), remote };
+    assert_eq!(candidates(&locals, remote, &[]), vec![own]);
+    assert!(candidates(&locals, at("[fe80::9]:9899"), &[]).is_empty(), "at no interface");
+    assert!(candidates(&[local("fe80::1", 64)], at("[fe80::9]:9899"), &[]).is_empty());
+    assert_eq!(pairs(own, &locals, &[ip("fe80::8"), ip("fd00::9")]), vec![own]);
+    assert!(announced(&own, &locals).is_empty());
+}
+
+#[test]
 fn two_families_on_one_interface_are_one_path() {
     let on =
         |interface, addr: &str, prefix_len| LocalAddress { interface, ..local(addr, prefix_len) };

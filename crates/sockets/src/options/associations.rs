@@ -2,14 +2,13 @@
 //! private ones by which libsctp asks for addresses.
 
 use super::{Asked, Request, answer_value, association_value, decode, paths};
-use crate::address::{decode_packed, encode, storage};
+use crate::address::{at_port, decode_packed, encode, storage};
 use crate::constants::*;
 use crate::errno::Errno;
 use crate::layout::{AlignedStorage, Structure};
 use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::{AssociationState, Config, Duration, EcnUse};
-use std::net::SocketAddr;
 
 pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
     let Request { id, name, value } = request;
@@ -292,7 +291,7 @@ fn statistics(
     let association = sockets.association(id, number)?;
     let (assoc_id, port) = (association.id, association.peer.port());
     let found = host.endpoint.take_statistics(association.engine).ok_or(Errno::INVALID)?;
-    let path = found.longest_rto.map(|(path, _)| SocketAddr::new(path.remote.ip(), port));
+    let path = found.longest_rto.map(|(path, _)| at_port(path.remote, port));
     let mut bytes = sctp_assoc_stats {
         sas_assoc_id: assoc_id,
         sas_obs_rto_ipaddr: path

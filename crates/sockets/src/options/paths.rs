@@ -2,7 +2,7 @@
 
 use super::associations::millis;
 use super::{Asked, Request, answer_flag, answer_value, association_value, decode, is_on};
-use crate::address::storage;
+use crate::address::{at_port, storage};
 use crate::constants::*;
 use crate::control::given_address;
 use crate::errno::Errno;
@@ -291,7 +291,7 @@ pub(super) fn info(path: &PathStatus, id: sctp_assoc_t, port: u16, mapped: bool)
     };
     sctp_paddrinfo {
         spinfo_assoc_id: id,
-        spinfo_address: storage(SocketAddr::new(path.addr.remote.ip(), port), mapped),
+        spinfo_address: storage(at_port(path.addr.remote, port), mapped),
         spinfo_state: state,
         spinfo_cwnd: path.cwnd,
         spinfo_srtt: millis(path.srtt.unwrap_or_default()),
