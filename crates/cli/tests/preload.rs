@@ -75,6 +75,45 @@ fn a_program_that_listens_where_no_peer_finds_it_is_told() {
     assert_eq!(listens_at(9902), "");
 }
 
+/// Runs a program in Python under `manypath run --sctp`, in a network of its own that has loopback.
+fn python(program: &str) -> String {
+    let script = format!("ip link set lo up; exec {MANYPATH} preload -- python3 -c '{program}'");
+    let mut command = Command::new("timeout");
+    command.args(["60", "unshare", "--net", "bash", "-c", &script]);
+    said(&command.env("MANYPATH_SCTP_LIBRARY", library()).output().unwrap())
+}
+
+/// As Java closes its sockets. If the number were free in between, `dup2` would fail with EBUSY, or take it from who was
+/// given it.
+#[test]
+fn a_descriptor_that_takes_the_place_of_a_socket_takes_it_from_nobody_else() {
+    let said = python(
+        r#"
+import os, socket, threading
+null, ends, stolen = os.open("/dev/null", os.O_WRONLY), False, 0
+def opens():
+    global stolen
+    while not ends:
+        fd = os.open("/dev/zero", os.O_RDONLY)
+        os.sched_yield()
+        stolen += os.fstat(fd).st_rdev != os.makedev(1, 5)
+        os.close(fd)
+threads = [threading.Thread(target=opens) for _ in range(2)]
+for thread in threads: thread.start()
+try:
+    for _ in range(3000):
+        fd = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 132).detach()
+        os.dup2(null, fd)
+        os.close(fd)
+finally:
+    ends = True
+    for thread in threads: thread.join()
+print(stolen, "stolen")
+"#,
+    );
+    assert_eq!(said, "0 stolen\n");
+}
+
 #[test]
 fn sctp_test_of_lksctp_tools_sends_to_itself() {
     talks_to_itself("sctp_test", "sctp_test", "lksctp-tools", "Server: Receiving");

@@ -126,7 +126,7 @@ pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
     if sctp::owns(fd) {
         return sctp::manypath_dup3(fd, to, 0);
     }
-    leave(to);
+    sctp::give_way(to, fd);
     // SAFETY: the function of the C library has this type.
     let real = unsafe { next!(dup2, unsafe extern "C" fn(c_int, c_int) -> c_int) };
     // SAFETY: it touches no memory.
@@ -139,16 +139,9 @@ pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if sctp::owns(fd) {
         return sctp::manypath_dup3(fd, to, flags);
     }
-    leave(to);
+    sctp::give_way(to, fd);
     // SAFETY: the function of the C library has this type.
     let real = unsafe { next!(dup3, unsafe extern "C" fn(c_int, c_int, c_int) -> c_int) };
     // SAFETY: it touches no memory.
     real.map_or_else(next::missing, |real| unsafe { real(fd, to, flags) })
-}
-
-/// What takes the place of an SCTP socket's descriptor closes it.
-fn leave(fd: c_int) {
-    if sctp::owns(fd) {
-        sctp::manypath_close(fd);
-    }
 }

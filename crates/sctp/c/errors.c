@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,14 @@ int main(int count, char **words)
     expect("connect by option", getsockopt(sd, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX3, &to, &size), EINPROGRESS);
     if (to.assoc_id == 0) {
         puts("connect by option gives no association");
+        wrong = 1;
+    }
+    /* What takes the place of a socket's descriptor is no SCTP socket. */
+    sd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    expect("dup3 of nothing", manypath_dup3(-1, sd, 0), EBADF);
+    expect("send after that", send(sd, "a", 1, 0), ENOTCONN);
+    if (manypath_dup3(open("/dev/null", O_WRONLY), sd, 0) != sd || write(sd, "a", 1) != 1) {
+        perror("/dev/null in its place");
         wrong = 1;
     }
     if (!wrong)

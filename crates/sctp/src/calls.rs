@@ -236,14 +236,24 @@ pub(crate) fn receive(fd: RawFd, room: usize, flags: c_int) -> Result<(Received,
 }
 
 pub(crate) fn close(fd: RawFd) -> Result<(), Errno> {
+    give_up(fd, || system::close(fd))
+}
+
+/// As [`close`], but the number stays in use: another descriptor takes its place (`dup2`). If it were free in between,
+/// another thread could be given it.
+pub(crate) fn leave(fd: RawFd) -> Result<(), Errno> {
+    give_up(fd, || Ok(()))
+}
+
+fn give_up(fd: RawFd, close: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     if let Some((parent, id)) = inherited::of(fd) {
         parent.close(fd, id);
         set_owned(fd, false)?;
-        return system::close(fd);
+        return close();
     }
     let left = running().map(|stack| stack.with(|state| forget(state, fd)));
     set_owned(fd, false)?;
-    let closed = system::close(fd);
+    let closed = close();
     if let Some(Some((associations, seconds))) = left
         && seconds > 0
         && let Some(stack) = running()

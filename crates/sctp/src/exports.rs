@@ -160,14 +160,21 @@ pub extern "C" fn manypath_dup(fd: c_int) -> c_int {
 /// `dup3`; with flags of 0 as `dup2`.
 #[unsafe(no_mangle)]
 pub extern "C" fn manypath_dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
-    foreign!(fd, dup3(fd, to, flags));
-    if fd == to {
+    if fd == to && crate::owns(fd) {
         return fd;
     }
-    if crate::owns(to) {
-        manypath_close(to);
-    }
+    give_way(to, fd);
+    foreign!(fd, dup3(fd, to, flags));
     answer(calls::duplicate(fd, || system::dup3(fd, to, flags)))
+}
+
+/// Leaves the SCTP socket of `fd` if it has one: `dup2` or `dup3` is about to put `by` in its place, which closes it.
+/// Does nothing if they will fail because `by` is no descriptor.
+pub fn give_way(fd: c_int, by: c_int) {
+    if crate::owns(fd) && fd != by && system::control(by, libc::F_GETFD, 0).is_ok() {
+        // Like close, it can only fail for what is no socket of ours.
+        let _left = calls::leave(fd);
+    }
 }
 
 /// `fcntl` with a number or nothing as its argument.
