@@ -156,6 +156,13 @@ fn the_runs_of_a_figure_have_commands_too() {
         (&run["journal"], &run["case"]),
         (&journal.into(), &"Round-Robin, no NR-SACK".into())
     );
+    let args = ["plan", "--figure", "manypath-dynamic", "--grid-seed", "7", "--seeds", "1"];
+    let plan = ok(&sim(&folder.0, &[&args[..], &["--json"]].concat()));
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["scenario"], "manypath-dynamic-grid-7");
+    let command = plan["runs"][0]["command"].as_str().unwrap();
+    let whole = "manypath-lab sim figure manypath-dynamic --grid-seed 7 --seeds 1 --output ";
+    assert!(command.starts_with(whole), "{command}");
 }
 
 #[test]
@@ -193,6 +200,16 @@ fn wrong_input_is_answered_with_what_is_allowed() {
     fails(&["compare", "no", "nothing"], "no");
     fails(&["plan", "small.toml", "--case", "none"], "there is no case");
     fails(&["plan", "--figure", "fig8"], "there are: dreibholz2010-fig4");
+    fails(
+        &[&["plan", "--figure"][..], &grid[1..]].concat(),
+        "draws a grid for manypath-dynamic alone",
+    );
+    fails(&["plan", "small.toml", "--grid-seed", "7"], "cannot be used with");
+    let figure = "[[figure]]\nname = \"loss\"\nx = \"path.A.loss\"\ny = \"troughput_mbps\"\n";
+    std::fs::write(folder.0.join("figure.toml"), format!("{SCENARIO}{figure}")).unwrap();
+    let why = "figure.toml: figure.loss.y: no run has \"troughput_mbps\" (did you mean \"throughput_mbps\"?); there are throughput_mbps, ";
+    fails(&["run", "figure.toml", "--output", "out"], why);
+    assert!(!folder.0.join("out").exists(), "no run was done");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Figures that scenario files describe.
 
 use crate::support::execute;
-use manypath_sim::figure::{draw, plot};
+use manypath_sim::figure::{check, draw, plot};
 use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::figure_names;
 
 const EXAMPLE: &str = include_str!("../../../papers/mathis1997/scenario.toml");
 const SHORT: [(&str, &str); 3] = [("seeds", "2"), ("warmup", "\"1s\""), ("measure", "\"2s\"")];
@@ -88,4 +89,47 @@ fn what_a_figure_names_must_be_there() {
     wrong("case = \"CUBIC\"", "case = \"CUBICS\"", "allowed are RFC 9260, CUBIC");
     wrong("case = \"CUBIC\"", "with = { \"path.A.loss\" = \"3%\" }", "path.A.loss is never 3%");
     wrong("curve = \"RFC 9260\"", "curve = \"Reno\"", "is not the name of a [[figure.curve]]");
+}
+
+#[test]
+fn a_name_that_no_run_has_is_an_error_before_any_run() {
+    let (head, _) = EXAMPLE.split_once("[[figure]]").unwrap();
+    let app = "[[app]]\nkind = \"request-response\"\nname = \"ask\"\n";
+    let checked = |figure: &str| {
+        let text = format!("{head}{app}[[figure]]\nname = \"f\"\n{figure}\n");
+        check(&parse(&text, &SHORT).unwrap())
+    };
+    for right in ["y = [\"throughput_mbps\", \"A_timeouts\"]", "y = \"ask_answer_delay_p99_ms\""] {
+        assert_eq!(checked(&format!("x = \"case\"\n{right}")), Ok(()));
+    }
+    for right in ["delay", "ask_delay", "ask_answer_delay"] {
+        assert_eq!(checked(&format!("cdf = \"{right}\"")), Ok(()));
+    }
+    let wrong = checked("x = \"case\"\ny = [\"delay_ms\", \"troughput_mbps\"]").unwrap_err();
+    let start = "figure.f.y: no run has \"troughput_mbps\" (did you mean \"throughput_mbps\"?); there are throughput_mbps, ";
+    assert!(wrong.starts_with(start) && wrong.contains(", A_timeouts, "), "{wrong}");
+    let wrong = checked("cdf = \"voice_delay\"").unwrap_err();
+    assert!(
+        wrong.starts_with("figure.f.cdf: no run has \"voice_delay\"; there are delay, "),
+        "{wrong}"
+    );
+    assert!(!wrong.contains("_mbps"), "{wrong}");
+}
+
+#[test]
+fn the_names_before_a_run_are_those_of_its_results() {
+    let app = "[[app]]\nkind = \"request-response\"\nname = \"ask\"\n";
+    let (head, _) = EXAMPLE.split_once("[[figure]]").unwrap();
+    // Alone: the other application leaves no room in the send buffer.
+    let saturated = "[[app]]\nkind = \"saturated\"\nmessage = 1444\n";
+    assert!(head.contains(saturated));
+    let plan = parse(&head.replace(saturated, app), &SHORT).unwrap();
+    let run = &plan.runs[0];
+    let outcome = manypath_sim::simulation::run(&run.scenario, run.seed, Default::default());
+    let mut had: Vec<_> = outcome.figures.into_iter().map(|(name, _)| name).collect();
+    let mut told = figure_names(&run.scenario);
+    assert!(had.contains(&"ask_answer_delay_ms".to_owned()));
+    had.sort();
+    told.sort();
+    assert_eq!(had, told);
 }

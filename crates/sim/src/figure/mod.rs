@@ -18,6 +18,6 @@ pub use catalogue::{Figure, figures};
 pub use curves::{Runs, to_csv};
 pub use dreibholz2010::CONTRADICTIONS;
 pub use manypath_dynamic::{design, fresh_grid};
-pub use own::draw;
+pub use own::{check, draw};
 pub use series::series_chart;
 pub use verdict::Criterion;

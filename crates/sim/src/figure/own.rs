@@ -2,9 +2,59 @@
 
 use super::plot::{Chart, Curve, Mark, Panel, Point};
 use crate::campaign::{Record, point, summarise};
-use crate::scenario::{CurveSpec, FigureSpec, Plan, PublishedSpec, Run};
-use crate::simulation::PERCENTILES;
+use crate::scenario::{CurveSpec, FigureSpec, Plan, PublishedSpec, Run, nearest};
+use crate::simulation::{PERCENTILES, figure_names};
 use std::collections::BTreeMap;
+
+/// Whether the runs of `plan` are going to have what its figures show.
+///
+/// # Errors
+/// No run will have a figure that is named; the text lists those that there are.
+pub fn check(plan: &Plan) -> Result<(), String> {
+    let mut missing: Vec<Column<'_>> = plan.figures.iter().flat_map(Column::of).collect();
+    let mut known: Vec<String> = Vec::new();
+    // Seeds change no names.
+    for run in plan.runs.iter().step_by(plan.seeds.len().max(1)) {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let names = figure_names(&run.scenario);
+        missing.retain(|column| !names.contains(&column.name));
+        known.extend(names.into_iter().filter(|name| !known.contains(name)).collect::<Vec<_>>());
+    }
+    missing.first().map_or(Ok(()), |column| Err(column.complain(&known)))
+}
+
+/// The end of the names of columns that every distribution of delays has.
+const MEDIAN: &str = "_p50_ms";
+
+/// A column of the results that a figure needs.
+struct Column<'a> {
+    figure: &'a str,
+    /// The key of the scenario file.
+    key: &'static str,
+    name: String,
+}
+
+impl<'a> Column<'a> {
+    fn of(figure: &'a FigureSpec) -> impl Iterator<Item = Self> {
+        let (key, end) = if figure.cdf.is_some() { ("cdf", MEDIAN) } else { ("y", "") };
+        let name = &figure.name;
+        let column =
+            move |(y, _): &(String, String)| Self { figure: name, key, name: format!("{y}{end}") };
+        figure.y.iter().map(column)
+    }
+
+    fn complain(&self, known: &[String]) -> String {
+        let end = if self.key == "cdf" { MEDIAN } else { "" };
+        let allowed: Vec<&str> = known.iter().filter_map(|name| name.strip_suffix(end)).collect();
+        let name = self.name.strip_suffix(end).unwrap_or(&self.name);
+        let meant = nearest(name, &allowed)
+            .map_or_else(String::new, |meant| format!(" (did you mean \"{meant}\"?)"));
+        let (figure, key, allowed) = (self.figure, self.key, allowed.join(", "));
+        format!("figure.{figure}.{key}: no run has \"{name}\"{meant}; there are {allowed}")
+    }
+}
 
 /// Draws a figure of `plan` from its runs, as far as they are there.
 ///

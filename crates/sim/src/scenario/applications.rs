@@ -76,6 +76,19 @@ pub enum AppKind {
     },
 }
 
+impl AppKind {
+    /// Whether the receiver sends messages of its own.
+    pub(crate) fn is_answered(&self) -> bool {
+        match self {
+            Self::RequestResponse { .. } | Self::Channel { .. } => true,
+            Self::Saturated { .. }
+            | Self::File { .. }
+            | Self::Connection { .. }
+            | Self::OnOff { .. } => false,
+        }
+    }
+}
+
 impl AppSpec {
     pub(super) fn read(
         mut section: Section<'_>,

@@ -33,6 +33,7 @@ mod variants;
 pub use applications::{AppKind, AppSpec};
 pub use competitor::Competitor;
 pub use error::ScenarioError;
+pub(crate) use error::nearest;
 pub use figures::{CurveSpec, FigureSpec, PublishedSpec};
 pub use modules::Modules;
 pub use network::{Access, Background, LinkChange, PathSpec};

@@ -21,4 +21,4 @@ mod session;
 pub use apps::{Applications, Desk, Way};
 pub use ledger::Ledger;
 pub use outcome::{Outcome, PERCENTILES, delivery_figures};
-pub use session::{RunOptions, run};
+pub use session::{RunOptions, figure_names, run};

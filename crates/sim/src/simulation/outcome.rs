@@ -84,6 +84,23 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     }
 }
 
+/// The names of the figures of a run that may not have begun yet.
+pub(super) fn names(session: &Session<'_>) -> Vec<String> {
+    let mut all = figures(session).figures;
+    let mut answers = Figures::default();
+    // A run has these only if an answer came.
+    for app in session.scenario.apps.iter().filter(|app| app.kind.is_answered()) {
+        answers.delays(&answers_of(app), &[]);
+    }
+    all.extend(answers.out);
+    all.into_iter().map(|(name, _)| name).collect()
+}
+
+/// With what the names of the figures of its answers begin.
+fn answers_of(app: &AppSpec) -> String {
+    format!("{}_answer_", app.name)
+}
+
 /// The figures of what was delivered: all of a run's except those of its paths. `ledgers` are those
 /// of the way to the receiver and back; `times` are the start of the association and of the
 /// measurement, and the end; `blocked` is the part of the time in which the receive window kept a
@@ -171,7 +188,7 @@ impl Figures {
             self.add(format!("{}_throughput_mbps", app.name), rate);
             self.delays(&format!("{}_", app.name), mine);
             if answers.iter().any(|stream| stream.delays.count() > 0) {
-                self.delays(&format!("{}_answer_", app.name), answers);
+                self.delays(&answers_of(app), answers);
             }
         }
     }

@@ -31,6 +31,11 @@ pub fn run(scenario: &Scenario, seed: u64, options: RunOptions) -> Outcome {
     session.finish()
 }
 
+/// The names of the figures that runs of a scenario have.
+pub fn figure_names(scenario: &Scenario) -> Vec<String> {
+    outcome::names(&Session::new(scenario, 0, RunOptions::default()))
+}
+
 /// A run under way.
 #[derive(Debug)]
 pub(super) struct Session<'a> {

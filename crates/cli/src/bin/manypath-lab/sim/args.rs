@@ -25,7 +25,7 @@ pub(crate) enum SimAction {
     /// A job scheduler starts one command a task; `manypath-lab sim merge` puts the results together,
     /// `manypath-lab sim figure NAME --resume` those of a figure.
     #[command(
-        after_help = "Example:\n  manypath-lab sim plan scenario.toml\n  manypath-lab sim plan scenario.toml --output results --json | jq -r '.runs[].command' | parallel"
+        after_help = "Example:\n  manypath-lab sim plan scenario.toml\n  manypath-lab sim plan scenario.toml --output results --json | jq -r '.runs[].command' | parallel\n  manypath-lab sim plan --figure manypath-dynamic --grid-seed 7"
     )]
     Plan(SimPlanArgs),
     /// Run a scenario file on real sockets, and compare with the simulation.
@@ -87,15 +87,8 @@ pub(crate) struct SimRunArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) campaign: CampaignOptions,
-    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Run only this setup; repeat for more.
-    #[arg(long = "setup", value_name = "NAME")]
-    pub(crate) setups: Vec<String>,
-    /// Run only this case; repeat for more.
-    #[arg(long = "case", value_name = "NAME")]
-    pub(crate) cases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Record a time series of each run with this period, such as 100ms.
     #[arg(long, value_name = "PERIOD")]
     pub(crate) series: Option<String>,
@@ -122,18 +115,39 @@ pub(crate) struct SimPlanArgs {
     /// Use the seeds 1 to N.
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
-    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// List only this setup; repeat for more.
-    #[arg(long = "setup", value_name = "NAME")]
-    pub(crate) setups: Vec<String>,
-    /// List only this case; repeat for more.
-    #[arg(long = "case", value_name = "NAME")]
-    pub(crate) cases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// List the runs of a fresh grid of networks with this seed, as `sim figure --grid-seed` draws it
+    /// (manypath-dynamic).
+    #[arg(long, value_name = "SEED", requires = "figure", conflicts_with = "file")]
+    pub(crate) grid_seed: Option<u64>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What the command line changes in a scenario, and which part of it counts.
+#[derive(Args, Debug)]
+pub(crate) struct Changes {
+    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Leave out all setups but this one; repeat for more.
+    #[arg(long = "setup", value_name = "NAME")]
+    pub(crate) setups: Vec<String>,
+    /// Leave out all cases but this one; repeat for more.
+    #[arg(long = "case", value_name = "NAME")]
+    pub(crate) cases: Vec<String>,
+}
+
+impl Changes {
+    /// The options that say so, as words of a command.
+    pub(crate) fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Self { set, setups, cases } = self;
+        let all = [("--set", set), ("--setup", setups), ("--case", cases)];
+        all.into_iter()
+            .flat_map(|(name, values)| values.iter().map(move |value| (name, value.as_str())))
+    }
 }
 
 /// What to run live and where to put it.
@@ -160,12 +174,8 @@ pub(crate) struct SimLiveArgs {
     /// Skip runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Run only this case; repeat for more.
-    #[arg(long = "case", value_name = "NAME")]
-    pub(crate) cases: Vec<String>,
-    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Fail if a mean goodput differs from the simulated one by more than this fraction.
     #[arg(long, value_name = "PART")]
     pub(crate) tolerance: Option<f64>,
@@ -196,10 +206,8 @@ pub(crate) struct SimLiveHostArgs {
     pub(crate) transport: LiveTransport,
     #[arg(long)]
     pub(crate) seeds: Option<u32>,
-    #[arg(long = "case")]
-    pub(crate) cases: Vec<String>,
-    #[arg(long = "set")]
-    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
 }
 
 /// Which figures, and how thoroughly.

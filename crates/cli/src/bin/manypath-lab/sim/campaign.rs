@@ -1,12 +1,13 @@
 //! What all simulations have in common: options, progress.
 
-use super::args::CampaignOptions;
+use super::args::{CampaignOptions, Changes};
 use crate::failure::Failure;
 use manypath_cli::progress::ProgressLine;
 use manypath_control::counted;
 use manypath_sim::campaign::{
     CampaignError, Options, Progress, Record, Runner, VERSION, execute, execute_by,
 };
+use manypath_sim::figure::check;
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 use std::path::Path;
@@ -50,18 +51,14 @@ pub(super) fn overrides(
 }
 
 /// The plan of a scenario file with what the command line changes.
-pub(super) fn load(
-    file: &Path,
-    seeds: Option<u32>,
-    set: &[String],
-    setups: &[String],
-    cases: &[String],
-) -> Result<Plan, Failure> {
+pub(super) fn load(file: &Path, seeds: Option<u32>, changes: &Changes) -> Result<Plan, Failure> {
+    let Changes { set, setups, cases } = changes;
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| Failure::new(format!("{name}: {e}")))?;
     let plan = Plan::parse(&text, &name, &overrides(seeds, set)?);
     let mut plan = plan.map_err(|e| Failure::usage(e.to_string()))?;
     plan.retain(setups, cases).map_err(Failure::usage)?;
+    check(&plan).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     Ok(plan)
 }
 

@@ -95,20 +95,19 @@ fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
     if args.all {
         return Ok(figures().iter().collect());
     }
-    if let Some(seed) = args.grid_seed {
-        if args.names != [WITH_GRID] {
+    args.names.iter().map(|name| find(name, args.grid_seed)).collect()
+}
+
+/// The figure of this name; with a seed, on the networks that it draws.
+pub(super) fn find(name: &str, grid_seed: Option<u64>) -> Result<&'static Figure, Failure> {
+    if let Some(seed) = grid_seed {
+        if name != WITH_GRID {
             let why = format!("--grid-seed draws a grid for {WITH_GRID} alone");
             return Err(Failure::usage(why));
         }
         // For as long as the program runs.
-        let grid: &'static Figure = Box::leak(Box::new(fresh_grid(seed)));
-        return Ok(vec![grid]);
+        return Ok(Box::leak(Box::new(fresh_grid(seed))));
     }
-    args.names.iter().map(|name| find(name)).collect()
-}
-
-/// The figure of this name.
-pub(super) fn find(name: &str) -> Result<&'static Figure, Failure> {
     figures().iter().find(|figure| figure.name == name).ok_or_else(|| {
         let names: Vec<_> = figures().iter().map(|figure| figure.name).collect();
         Failure::usage(format!("there is no figure {name}"))

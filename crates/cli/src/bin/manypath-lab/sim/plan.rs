@@ -34,24 +34,25 @@ impl Listed {
         let out = args.out.as_deref().unwrap_or_else(|| Path::new(default));
         let (plan, folder, subject) = match (&args.figure, &args.file) {
             (Some(name), _) => {
-                let plan = figure::load(figure::find(name)?, args.seeds, &args.set)?;
+                let figure = figure::find(name, args.grid_seed)?;
+                let plan = figure::load(figure, args.seeds, &args.changes.set)?;
                 let folder = figure::runs_in(out, &plan);
                 (plan, folder, name.clone())
             }
             (None, file) => {
                 let file = file.as_deref().unwrap_or_else(|| Path::new(""));
-                let plan = campaign::load(file, args.seeds, &args.set, &args.setups, &args.cases)?;
+                let plan = campaign::load(file, args.seeds, &args.changes)?;
                 (plan, out.to_owned(), file.display().to_string())
             }
         };
         let seeds = args.seeds.map(|seeds| seeds.to_string());
+        let grid_seed = args.grid_seed.map(|seed| seed.to_string());
         let out = out.display().to_string();
         let options = std::iter::empty()
-            .chain(args.set.iter().map(|value| ("--set", value)))
-            .chain(args.setups.iter().map(|value| ("--setup", value)))
-            .chain(args.cases.iter().map(|value| ("--case", value)))
-            .chain(seeds.iter().map(|value| ("--seeds", value)))
-            .chain([("--output", &out)]);
+            .chain(grid_seed.iter().map(|value| ("--grid-seed", value.as_str())))
+            .chain(args.changes.options())
+            .chain(seeds.iter().map(|value| ("--seeds", value.as_str())))
+            .chain([("--output", out.as_str())]);
         let mut command = format!("manypath-lab sim {action} {}", word(&subject));
         for (name, value) in options {
             command += &format!(" {name} {}", word(value));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// `manypath-lab sim run`.
 pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
     let seeds = args.campaign.seeds;
-    let plan = campaign::load(&args.file, seeds, &args.set, &args.setups, &args.cases)?;
+    let plan = campaign::load(&args.file, seeds, &args.changes)?;
     let keep = RunOptions { series: series(args)?, capture: args.pcapng };
     let options = campaign::options(&args.campaign, &args.campaign.out, keep)?;
     let records = campaign::run_plan(&plan, &options)?;

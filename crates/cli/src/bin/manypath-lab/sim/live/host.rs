@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 
 /// `manypath-lab sim-live-host`: binds, says "ready", reads the time of the start, does its part, reports.
 pub(crate) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
-    let plan = campaign::load(&args.file, args.seeds, &args.set, &[], &args.cases)?;
+    let plan = campaign::load(&args.file, args.seeds, &args.changes)?;
     let missing = || Failure::usage(format!("--run {}: no such run", args.run));
     let run = plan.runs.get(args.run).ok_or_else(missing)?;
     let side = if args.sender { Host::Left } else { Host::Right };

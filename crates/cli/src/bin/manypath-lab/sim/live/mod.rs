@@ -27,7 +27,7 @@ use manypath_sim::simulation::RunOptions;
 
 /// Runs, simulates, compares.
 pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
-    let plan = campaign::load(&args.file, args.seeds, &args.set, &[], &args.cases)?;
+    let plan = campaign::load(&args.file, args.seeds, &args.changes)?;
     for run in &plan.runs {
         stage::check(&run.scenario, args.transport)?;
     }

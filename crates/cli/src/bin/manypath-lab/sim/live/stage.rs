@@ -150,11 +150,8 @@ impl Process {
     fn spawn(lab: &Lab, host: Host, args: &SimLiveArgs, run: usize) -> std::io::Result<Self> {
         let mut command = lab.command(host, std::env::current_exe()?);
         command.arg("sim-live-host").arg(&args.file).args(["--run", &run.to_string()]);
-        for set in &args.set {
-            command.args(["--set", set]);
-        }
-        for case in &args.cases {
-            command.args(["--case", case]);
+        for (name, value) in args.changes.options() {
+            command.args([name, value]);
         }
         if let Some(seeds) = args.seeds {
             command.args(["--seeds", &seeds.to_string()]);
