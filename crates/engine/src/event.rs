@@ -1,5 +1,6 @@
 //! What happened: the notifications that an association gives to its user.
 
+use crate::config::Reliability;
 use crate::path::{PathId, PathPolicy, PathState};
 use crate::send::{Outgoing, ReliabilityPolicy};
 use alloc::vec::Vec;
@@ -57,6 +58,8 @@ pub enum Event {
         message: Outgoing,
         /// Whether a part of it was sent: the peer may have it, whole or in part.
         sent: bool,
+        /// How long it was still to be sent, had the association not ended.
+        reliability: Reliability,
     },
     /// The peer has reported errors (`SCTP_REMOTE_ERROR`, RFC 6458 section 6.1.3; COMMUNICATION ERROR of
     /// RFC 9260 section 11.2).

@@ -2,7 +2,9 @@
 
 use crate::notification::Notification;
 use crate::structures::{sctp_assoc_t, sctp_prinfo, sctp_sndinfo};
-use manypath_engine::{AssociationId, CloseReason, Endpoint, Instant, Message, PathId};
+use manypath_engine::{
+    AssociationId, CloseReason, Endpoint, Instant, Message, Outgoing, PathId, Reliability,
+};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -26,6 +28,9 @@ pub(crate) struct Association {
     pub(crate) peer: SocketAddr,
     /// Where else to begin it if the peer is not reached there, with UDP ports.
     pub(crate) others: VecDeque<SocketAddr>,
+    /// Messages that waited for the association when it did not come about at an address, and for how long they are
+    /// worth sending: for the next address.
+    pub(crate) carried: Vec<(Outgoing, Reliability)>,
     /// Streams to the peer and from it, once established.
     pub(crate) streams: Option<(u16, u16)>,
     /// Why it is over, if it is.
@@ -65,6 +70,7 @@ impl Association {
             engine,
             peer,
             others: VecDeque::new(),
+            carried: Vec::new(),
             streams: None,
             closed: None,
             peer_shutdown: false,
@@ -75,6 +81,11 @@ impl Association {
             last_active: Instant::ZERO,
             defaults,
         }
+    }
+
+    /// Whether it can come about at another address of the peer if it does not at this one.
+    pub(crate) fn may_begin_elsewhere(&self) -> bool {
+        self.streams.is_none() && !self.others.is_empty()
     }
 
     /// Whether nothing more will come than what is here.

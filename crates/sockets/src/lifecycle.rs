@@ -2,9 +2,10 @@
 
 use crate::address::{at_port, link_of};
 use crate::association::Association;
+use crate::constants::SCTP_SENDER_DRY_EVENT;
 use crate::errno::Errno;
 use crate::send::end;
-use crate::socket::{Socket, Style};
+use crate::socket::{Settings, Socket, Style};
 use crate::structures::sctp_assoc_t;
 use crate::table::{Host, SocketId, Sockets, drop_unread};
 use manypath_engine::{AssociationId, CloseReason, Config, ConnectError, PathAddr};
@@ -87,10 +88,8 @@ impl Sockets {
         let defaults = socket.settings.defaults;
         let mut association = Association::new(number, AssociationId(0), *first, defaults);
         let encapsulation = socket.settings.encapsulation;
-        association.engine =
-            begin(host, parameters, at_port(*first, encapsulation), first.port())?;
-        association.others =
-            others.iter().map(|other| at_port(*other, encapsulation)).collect();
+        association.engine = begin(host, parameters, at_port(*first, encapsulation), first.port())?;
+        association.others = others.iter().map(|other| at_port(*other, encapsulation)).collect();
         self.owners.insert(association.engine, (id, number));
         socket.associations.insert(number, association);
         self.mark(id);
@@ -183,6 +182,7 @@ impl Sockets {
                 if let Some(association) = socket.associations.get_mut(&number) {
                     association.engine = engine;
                     association.peer = at_port(next, port);
+                    carry_on(host, association, &socket.settings);
                 }
                 return true;
             }
@@ -310,6 +310,18 @@ impl Sockets {
             }
         }
         Ok(all)
+    }
+}
+
+/// Gives the engine once more what it has handed back.
+fn carry_on(host: &mut Host<'_>, association: &mut Association, settings: &Settings) {
+    let engine = association.engine;
+    // What it does not take now, because the socket's buffer has been made smaller, fails with the association.
+    association.carried.retain(|(message, reliability)| {
+        host.endpoint.send_with(host.now, engine, message.clone(), *reliability).is_err()
+    });
+    if settings.events.has(SCTP_SENDER_DRY_EVENT) {
+        host.endpoint.tell_when_dry(host.now, engine);
     }
 }
 

@@ -208,6 +208,13 @@ impl Sockets {
         self.mark_news(owner);
         let Some(socket) = self.sockets.get_mut(&owner) else { return };
         let Some(association) = socket.associations.get_mut(&number) else { return };
+        if let Event::Undelivered { message, reliability, .. } = &event
+            && association.may_begin_elsewhere()
+            && !socket.settings.explicit_end
+        {
+            association.carried.push((message.clone(), *reliability));
+            return;
+        }
         if let Event::Closed(reason) = event {
             if !self.begin_elsewhere(host, owner, number, &reason) {
                 self.on_closed(host, owner, number, reason);
@@ -253,6 +260,10 @@ impl Sockets {
         self.owners.remove(&association.engine);
         let established = association.streams.is_some();
         let error = Errno::of_end(&reason, established);
+        for (message, _) in std::mem::take(&mut association.carried) {
+            let told = given_up(host, association, &socket.settings, &message, false);
+            association.notifications.extend(told);
+        }
         if socket.settings.events.has(SCTP_ASSOC_CHANGE) {
             let given = host.endpoint.take_abort_reason(association.engine);
             let follows_linux = socket.settings.follows_linux;
@@ -361,7 +372,7 @@ fn notifications(
             let address = SocketAddr::new(address, association.peer.port());
             Notification::address(address, mapped, state, id)
         }
-        Event::SendFailed { message, sent, .. } | Event::Undelivered { message, sent } => {
+        Event::SendFailed { message, sent, .. } | Event::Undelivered { message, sent, .. } => {
             return given_up(host, association, settings, &message, sent);
         }
         Event::PeerError { causes } => Notification::peer_error(&causes, id),

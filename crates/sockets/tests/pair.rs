@@ -96,6 +96,34 @@ fn the_second_address_begins_an_association_if_the_first_is_not_reached() {
 }
 
 #[test]
+fn what_waits_for_an_association_goes_to_the_address_at_which_it_comes_about() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.sockets(Style::OneToMany);
+    pair.subscribe(0, client, &[SCTP_SEND_FAILED_EVENT]);
+    let start = |pair: &mut Pair, all: &[SocketAddr]| {
+        pair.with(0, |sockets, host| sockets.connect(host, client, all)).unwrap();
+        assert_eq!(pair.send(0, client, &all[..1], "first"), Ok(5));
+        assert_eq!(pair.send(0, client, &all[..1], "second"), Ok(6));
+        pair.pass(Duration::from_secs(600));
+    };
+    pair.dead = Some(address(1, 1).ip());
+    start(&mut pair, &[address(1, 1), address(2, 1)]);
+    assert_eq!(pair.next(0, client), Err(Errno::AGAIN), "nothing has failed");
+    for text in ["first", "second"] {
+        assert_eq!(pair.next(1, server), Ok(text.into()));
+    }
+    assert_eq!(pair.next(1, server), Err(Errno::AGAIN));
+    // Where the first address refuses it, the second one is not asked: each comes back once.
+    pair.dead = None;
+    let closed = |net| SocketAddr::new(address(net, 1).ip(), PORT + 1);
+    start(&mut pair, &[closed(1), closed(2)]);
+    for _ in 0..2 {
+        assert_eq!(pair.next(0, client), Ok(format!("{SCTP_SEND_FAILED_EVENT:#x}")));
+    }
+    assert_eq!(pair.next(0, client), Err(Errno::AGAIN));
+}
+
+#[test]
 fn how_paths_are_supervised_changes_for_the_association_that_is_named() {
     let mut pair = Pair::new();
     let (client, _) = pair.sockets(Style::OneToOne);

@@ -199,8 +199,9 @@ pub(super) fn announce_aborted_parts(cx: &mut Context<'_>, id: AssociationId, pe
 /// Tells the user of the messages that have not got across, if that is wanted.
 pub(super) fn announce_undelivered(cx: &mut Context<'_>, id: AssociationId, sender: &Sender) {
     if cx.config.report_undelivered {
-        for Undelivered { message, sent } in sender.undelivered() {
-            cx.emit(id, Event::Undelivered { message, sent });
+        for Undelivered { message, sent, terms } in sender.undelivered() {
+            let reliability = terms.left(cx.now);
+            cx.emit(id, Event::Undelivered { message, sent, reliability });
         }
     }
 }

@@ -51,6 +51,16 @@ impl Terms {
         }
     }
 
+    /// What is left of them.
+    pub(crate) fn left(self, now: Instant) -> Reliability {
+        match self {
+            Self::Reliable => Reliability::Reliable,
+            Self::Until(end) => Reliability::Lifetime(end.since(now)),
+            Self::Retransmissions(most) => Reliability::Retransmissions(most),
+            Self::Priority(priority) => Reliability::Priority(priority),
+        }
+    }
+
     /// The policy that they are of, if the message may be given up at all.
     pub(crate) fn policy(self) -> Option<ReliabilityPolicy> {
         match self {

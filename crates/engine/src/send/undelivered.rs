@@ -4,6 +4,7 @@ use super::Outgoing;
 use super::Sender;
 use super::outstanding::{Outstanding, SentChunk};
 use super::queue::{Fragment, SendQueue};
+use super::reliability::Terms;
 use super::stream::Waiting;
 use crate::path::ChunkState;
 use alloc::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub(crate) struct Undelivered {
     pub(crate) message: Outgoing,
     /// Whether a part of it was sent.
     pub(crate) sent: bool,
+    pub(crate) terms: Terms,
 }
 
 /// Pieces of one message, in order.
@@ -25,6 +27,7 @@ struct Pieces {
     stream: StreamId,
     ppid: Ppid,
     unordered: bool,
+    terms: Terms,
     sent: bool,
     /// Whether the peer lacks something of it, as far as is known.
     lacks: bool,
@@ -78,18 +81,20 @@ fn sent_messages(outstanding: &Outstanding) -> (Vec<Pieces>, BTreeMap<StreamId, 
 
 impl Pieces {
     fn of_chunk(chunk: &SentChunk) -> Self {
-        let Fragment { stream, ppid, unordered, ref payload, .. } = chunk.fragment;
+        let Fragment { stream, ppid, unordered, terms, ref payload, .. } = chunk.fragment;
         let lacks = match chunk.record.state {
             ChunkState::InFlight | ChunkState::Lost => true,
             // What was given up has been told.
             ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => false,
         };
-        Self { stream, ppid, unordered, sent: true, lacks, parts: alloc::vec![payload.clone()] }
+        let parts = alloc::vec![payload.clone()];
+        Self { stream, ppid, unordered, terms, sent: true, lacks, parts }
     }
 
     fn of_rest(stream: StreamId, rest: &Waiting, sent: bool) -> Self {
-        let Waiting { ppid, unordered, ref rest, .. } = *rest;
-        Self { stream, ppid, unordered, sent, lacks: true, parts: alloc::vec![rest.clone()] }
+        let Waiting { ppid, unordered, terms, ref rest, .. } = *rest;
+        let parts = alloc::vec![rest.clone()];
+        Self { stream, ppid, unordered, terms, sent, lacks: true, parts }
     }
 
     fn append(&mut self, next: Self) {
@@ -98,12 +103,12 @@ impl Pieces {
     }
 
     fn join(self) -> Undelivered {
-        let Self { stream, ppid, unordered, sent, mut parts, .. } = self;
+        let Self { stream, ppid, unordered, terms, sent, mut parts, .. } = self;
         let payload = match parts.as_mut_slice() {
             [one] => core::mem::take(one),
             parts => parts.concat().into(),
         };
-        Undelivered { message: Outgoing { stream, ppid, unordered, payload }, sent }
+        Undelivered { message: Outgoing { stream, ppid, unordered, payload }, sent, terms }
     }
 }
 

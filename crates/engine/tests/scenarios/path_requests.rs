@@ -121,7 +121,7 @@ fn no_fragment_is_larger_than_the_user_wants_it() {
 /// Stream, length and whether something was sent of each message that came back.
 fn handed_back(pair: &Pair) -> Vec<(u16, usize, bool)> {
     let back = |event: &&Event| match event {
-        Event::Undelivered { message, sent } => {
+        Event::Undelivered { message, sent, .. } => {
             Some((message.stream.0, message.payload.len(), *sent))
         }
         _ => None,

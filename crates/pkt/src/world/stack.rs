@@ -114,7 +114,7 @@ impl Link {
                 self.streams = Some((outbound_streams, inbound_streams));
                 self.notify(Notification::Added { outcome, outbound_streams, inbound_streams });
             }
-            Event::Undelivered { message, sent } => {
+            Event::Undelivered { message, sent, .. } => {
                 self.notify(Notification::SendFailed { message, sent });
             }
             Event::Authentication { change, key } => {
