@@ -11,6 +11,7 @@ const ORDER: &[&str] = &[
     "tsn",
     "rng",
     "ecn",
+    "delivery",
     "ranges",
     "path_id",
     "config",

@@ -22,7 +22,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("engine::Flight", 24),
     ("engine::Path", 24),
     ("engine::PathCounters", 21),
-    ("engine::PathStatus", 39),
+    ("engine::PathStatus", 38),
     ("engine::Sender", 24),
     ("lab::DirectionStatus", 24),
     ("shim::Supervisor", 24),

@@ -43,9 +43,9 @@ fn way(status: &AssociationStatus, window: u64) -> Way {
     Way {
         window_bytes: window,
         rtt_us: longest(|path| path.srtt).unwrap_or_default(),
-        rtt_variation_us: longest(|path| path.rtt_variation).unwrap_or_default(),
+        rtt_variation_us: longest(|path| path.rtt_spread.rttvar).unwrap_or_default(),
         least_rtt_us: used()
-            .filter_map(|path| path.least_rtt)
+            .filter_map(|path| path.rtt_spread.min_rtt)
             .min()
             .map(micros)
             .unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! A multipath SCTP endpoint (RFC 9260) without I/O.
 //!
 //! ```text
-//! handle_packet(now, path, bytes)     network -> engine (handle_marked_packet with ECN bits)
+//! handle_packet(now, path, bytes)     network -> engine (handle_marked_packet: with ECN bits, or by TCP)
 //! handle_timeout(now)                 clock   -> engine
 //! poll_transmit(now, batch)           engine  -> network   runs of equal-sized packets, one path each
 //! poll_event()                        engine  -> user
@@ -21,6 +21,7 @@ mod allowance;
 mod association;
 mod authentication;
 mod config;
+mod delivery;
 mod ecn;
 mod endpoint;
 mod event;
@@ -56,6 +57,7 @@ pub use config::{
     SplitMeasure, SplitShares, SplitSides, StreamClass, StreamMapping, StreamOptions,
     StreamScheduling, WindowProbing,
 };
+pub use delivery::Delivery;
 pub use ecn::Ecn;
 pub use endpoint::{ConnectError, Endpoint, PathOffer};
 pub use event::{
@@ -71,7 +73,7 @@ pub use profile::Profile;
 pub use send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,
-    RoundTrips, SenderQueueInfo, StreamQueueInfo,
+    RoundTrips, RttSpread, SenderQueueInfo, StreamQueueInfo,
 };
 pub use time::{Duration, Instant};
 pub use transmit::{PacketBatch, Transmit};

@@ -98,10 +98,8 @@ pub struct PathStatus {
     pub gives_way_to: Option<PathId>,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// Mean deviation of the round-trip time, once measured.
-    pub rtt_variation: Option<Duration>,
-    /// Smallest round-trip time ever measured.
-    pub least_rtt: Option<Duration>,
+    /// By how much round-trip times vary.
+    pub rtt_spread: RttSpread,
     /// Retransmission timeout.
     pub rto: Duration,
     /// Congestion window in bytes.
@@ -168,6 +166,18 @@ pub struct PathStatus {
     pub since_data_received: Option<Duration>,
     /// Why nothing is sent on the path now.
     pub idle: Option<IdleReason>,
+}
+
+/// By how much the round-trip times of a path vary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RttSpread {
+    /// RTTVAR (RFC 9260 section 6.3.1), once measured.
+    pub rttvar: Option<Duration>,
+    /// Smallest round-trip time ever measured.
+    pub min_rtt: Option<Duration>,
+    /// By how much round-trip times have exceeded the smallest one lately; none unless packets are delivered in order
+    /// ([`Delivery::in_order`](crate::Delivery::in_order)).
+    pub hold_up: Option<Duration>,
 }
 
 /// Why a path sends nothing now.

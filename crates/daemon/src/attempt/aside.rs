@@ -176,7 +176,8 @@ impl Core {
     pub(crate) fn gains_nothing(&self, id: AssociationId) -> bool {
         let Some(status) = self.status_of(id) else { return false };
         let up = [AssociationState::CookieEchoed, AssociationState::Established];
-        let paths: Vec<_> = status.paths.iter().map(|path| (path.state, path.least_rtt)).collect();
+        let paths: Vec<_> =
+            status.paths.iter().map(|path| (path.state, path.rtt_spread.min_rtt)).collect();
         up.contains(&status.state) && is_single_and_short(&paths)
     }
 

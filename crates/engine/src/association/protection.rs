@@ -8,7 +8,7 @@ use super::doubt::{self, Doubt, is_abort};
 use super::handshake::Handshake;
 use super::state::State;
 use super::tcb::{Association, Peer};
-use crate::ecn::Ecn;
+use crate::delivery::Delivery;
 use crate::event::{AssociationId, Event};
 use crate::path::{Path, PathAddr, PathId, PathSet};
 use crate::protection::{
@@ -333,15 +333,15 @@ impl Security {
 }
 
 impl Association {
-    /// A packet with our tag arrived over `addr`, of `frame.0` bytes in an IP packet with the bits `frame.1`, which is
-    /// no record that can be opened ([`Self::handle_record`]). `authenticity` tells whether its AUTH chunk has
-    /// been checked already.
+    /// A packet of `frame.0` bytes with our tag arrived over `addr`, delivered as `frame.1` says, which is no record
+    /// that can be opened ([`Self::handle_record`]). `authenticity` tells whether its AUTH chunk has been checked
+    /// already.
     pub(crate) fn handle_packet(
         &mut self,
         cx: &mut Context<'_>,
         addr: PathAddr,
         packet: Packet<'_>,
-        frame: (usize, Ecn),
+        frame: (usize, Delivery),
         authenticity: Authenticity,
     ) {
         let Some(protection) =
@@ -387,7 +387,7 @@ impl Association {
         addr: PathAddr,
         (header, has_checksum): (CommonHeader, bool),
         record: &mut [u8],
-        frame: (usize, Ecn),
+        frame: (usize, Delivery),
     ) {
         let Some(protection) = &mut self.security.protection else { return };
         match protection.keys.open(record) {

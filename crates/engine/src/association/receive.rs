@@ -10,6 +10,7 @@ use super::tcb::Association;
 use super::teardown;
 use super::user::announce_aborted_parts;
 use crate::config::{NrSack, SackPath};
+use crate::delivery::Delivery;
 use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, Paths};
@@ -80,7 +81,7 @@ impl Association {
         &mut self,
         cx: &mut Context<'_>,
         (addr, packet, protected): (PathAddr, Packet<'_>, bool),
-        (len, ecn): (usize, Ecn),
+        (len, delivery): (usize, Delivery),
         authenticity: Authenticity,
     ) {
         let via = self.addressing().arrival_path(cx, addr);
@@ -96,8 +97,10 @@ impl Association {
         if let Some(path) = self.paths.get_mut(via) {
             path.stats_mut().packets_received += 1;
             path.stats_mut().bytes_received += len as u64;
+            path.rtt_mut().note_order(delivery.in_order);
         }
         self.statistics.on_packet();
+        let ecn = delivery.ecn;
         let mut arrival =
             Arrival { ecn, protected, ..Arrival::new(packet, addr, via, authenticity) };
         let mut chunks = packet.chunks();

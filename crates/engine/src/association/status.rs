@@ -6,7 +6,7 @@ use super::tcb::Peer;
 use crate::config::NrSack;
 use crate::path::{Path, PathState, Paths};
 use crate::send::Sender;
-use crate::status::{AssociationStatus, IdleReason, PathStatus};
+use crate::status::{AssociationStatus, IdleReason, PathStatus, RttSpread};
 use crate::time::Instant;
 
 /// An association as it stands. None once it is closed.
@@ -43,8 +43,11 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
         primary: path.id() == paths.primary(),
         gives_way_to: path.gives_way_to(),
         srtt: path.rtt().smoothed(),
-        rtt_variation: path.rtt().smoothed().map(|_| path.rtt().variation()),
-        least_rtt: path.rtt().least(),
+        rtt_spread: RttSpread {
+            rttvar: path.rtt().smoothed().map(|_| path.rtt().variation()),
+            min_rtt: path.rtt().least(),
+            hold_up: path.rtt().hold_up(),
+        },
         rto: path.rtt().rto(),
         cwnd: saturated(path.congestion().window()),
         ssthresh: saturated(path.congestion().ssthresh()),

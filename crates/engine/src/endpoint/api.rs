@@ -13,6 +13,7 @@ use crate::association::status::status;
 use crate::association::user::round_trips;
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress, Reliability, StreamOptions};
+use crate::delivery::Delivery;
 use crate::ecn::Ecn;
 use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, PathRule, Scope};
@@ -226,18 +227,19 @@ impl Endpoint {
         self.handle_marked_packet(now, path, &mut bytes.to_vec(), Ecn::NotEct);
     }
 
-    /// A packet has arrived whose IP header had the ECN bits `ecn`. False if it is a stray
+    /// A packet has arrived in an IP packet with these ECN bits, or as `delivery` says. False if it is a stray
     /// ([`leave_strays`](Self::leave_strays)), of which nothing was taken. A record in `bytes` is opened where it is.
     pub fn handle_marked_packet(
         &mut self,
         now: Instant,
         path: PathAddr,
         bytes: &mut [u8],
-        ecn: Ecn,
+        delivery: impl Into<Delivery>,
     ) -> bool {
+        let delivery = delivery.into();
         self.strays.found = false;
-        if !(begins_with_record(bytes) && take_record(self, now, path, bytes, ecn)) {
-            self.demultiplex(now, path, bytes, ecn);
+        if !(begins_with_record(bytes) && take_record(self, now, path, bytes, delivery)) {
+            self.demultiplex(now, path, bytes, delivery);
         }
         !self.strays.found
     }

@@ -13,7 +13,7 @@ use crate::association::doubt;
 use crate::association::restart::{give_way, gives_way, is_duplicate};
 use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
-use crate::ecn::Ecn;
+use crate::delivery::Delivery;
 use crate::path::PathAddr;
 use crate::protection::EpochKeys;
 use crate::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Endpoint {
         addr: PathAddr,
         packet: Packet<'_>,
         (sealed, auth): (&[u8], Option<AuthAndRest<'_>>),
-        ecn: Ecn,
+        delivery: Delivery,
     ) {
         let header = packet.header();
         let cookie = self.keys.open(now, sealed, &mut self.rng);
@@ -37,7 +37,7 @@ impl Endpoint {
             self.counters.bad_cookie += u64::from(!self.strays.leave());
             return;
         };
-        self.take_cookie(now, addr, packet, cookie, auth, ecn);
+        self.take_cookie(now, addr, packet, cookie, auth, delivery);
     }
 
     /// It is a cookie of ours. Not inlined: floods of forged ones do not pay for what follows.
@@ -49,7 +49,7 @@ impl Endpoint {
         packet: Packet<'_>,
         cookie: Cookie,
         auth: Option<AuthAndRest<'_>>,
-        ecn: Ecn,
+        delivery: Delivery,
     ) {
         let header = packet.header();
         let known = self.association_of(addr, &cookie, header);
@@ -96,7 +96,7 @@ impl Endpoint {
         if let Some(id) = id.filter(|id| !resumed(id)) {
             let len = CommonHeader::LEN + packet.chunks().rest().len();
             self.with(now, id, |association, cx| {
-                association.handle_packet(cx, addr, packet, (len, ecn), authenticity);
+                association.handle_packet(cx, addr, packet, (len, delivery), authenticity);
             });
         }
     }

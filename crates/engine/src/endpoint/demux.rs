@@ -5,7 +5,7 @@ use super::index::AddressKey;
 use super::{AssociationId, Endpoint};
 use crate::allowance::Allowance;
 use crate::association::{Association, Authenticity, Context, Ports};
-use crate::ecn::Ecn;
+use crate::delivery::Delivery;
 use crate::event::Event;
 use crate::path::{PathAddr, pairing};
 use crate::recv::Receiver;
@@ -18,8 +18,14 @@ use manypath_wire::error::ParseError;
 use manypath_wire::packet::{CommonHeader, Packet};
 
 impl Endpoint {
-    pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8], ecn: Ecn) {
-        let frame = (bytes.len(), ecn);
+    pub(super) fn demultiplex(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        bytes: &[u8],
+        delivery: Delivery,
+    ) {
+        let frame = (bytes.len(), delivery);
         self.replies.allowance = Allowance::of(self.config.amplification_limit, &addr, bytes.len());
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
@@ -36,12 +42,12 @@ impl Endpoint {
             None => self.counters.malformed_packets += 1,
             Some(Err(_)) => self.counters.malformed_chunks += 1,
             Some(Ok(Chunk::CookieEcho(echo))) => {
-                self.handle_cookie_echo(now, addr, packet, (echo.cookie, None), ecn);
+                self.handle_cookie_echo(now, addr, packet, (echo.cookie, None), delivery);
             }
             Some(Ok(Chunk::Auth(auth))) if self.config.authenticates() => match chunks.next() {
                 Some(Ok(Chunk::CookieEcho(echo))) => {
                     let auth = Some((auth, packet.chunks().rest()));
-                    self.handle_cookie_echo(now, addr, packet, (echo.cookie, auth), ecn);
+                    self.handle_cookie_echo(now, addr, packet, (echo.cookie, auth), delivery);
                 }
                 Some(_) | None => self.dispatch(now, addr, packet, Chunk::Auth(auth), frame),
             },
@@ -55,7 +61,7 @@ impl Endpoint {
         addr: PathAddr,
         packet: Packet<'_>,
         first: Chunk<'_>,
-        frame: (usize, Ecn),
+        frame: (usize, Delivery),
     ) {
         let header = packet.header();
         if header.tag == VerificationTag(0) {
@@ -150,7 +156,7 @@ pub(super) fn take_record(
     now: Instant,
     addr: PathAddr,
     bytes: &mut [u8],
-    ecn: Ecn,
+    delivery: Delivery,
 ) -> bool {
     let Some((header, record)) = lone_record(bytes).filter(|_| is_unicast(&addr)) else {
         return false;
@@ -167,7 +173,7 @@ pub(super) fn take_record(
         endpoint.count_malformed(error);
         return true;
     }
-    let frame = (bytes.len(), ecn);
+    let frame = (bytes.len(), delivery);
     endpoint.replies.allowance =
         Allowance::of(endpoint.config.amplification_limit, &addr, bytes.len());
     let Some(record) = bytes.get_mut(record) else { return true };

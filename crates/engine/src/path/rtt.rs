@@ -5,6 +5,9 @@ use crate::time::{Duration, Instant};
 
 /// Allowance for scheduling delay.
 const LEAST_SLACK: Duration = Duration::from_millis(20);
+/// With each round trip the hold-up becomes shorter by one part of so many: half of it is left after 22. After so many
+/// round trips without a sample nothing is.
+const HOLD_UP_DECAY: u32 = 32;
 
 /// RTT estimator of one path.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct Rtt {
     longest_rto: Duration,
     bounds: (Duration, Duration),
     next_sample: Instant,
+    /// See [`Self::hold_up`].
+    hold_up: Option<Duration>,
 }
 
 impl Rtt {
@@ -32,6 +37,7 @@ impl Rtt {
             longest_rto: Duration::ZERO,
             bounds: (config.rto_min, config.rto_max),
             next_sample: Instant::ZERO,
+            hold_up: None,
         }
     }
 
@@ -49,6 +55,8 @@ impl Rtt {
                 (old * 7 + rtt) / 8
             }
         };
+        self.age_hold_up(now, smoothed);
+        self.note_hold_up(rtt);
         self.smoothed = Some(smoothed);
         self.next_sample = now + smoothed;
         let (min, max) = self.bounds;
@@ -64,7 +72,24 @@ impl Rtt {
             self.on_sample(now, rtt);
         } else {
             self.least = self.least.map(|least| least.min(rtt));
+            self.note_hold_up(rtt);
         }
+    }
+
+    /// Whether packets that arrive have been delivered in order by what is below.
+    pub(crate) fn note_order(&mut self, in_order: bool) {
+        self.hold_up = in_order.then(|| self.hold_up.unwrap_or_default());
+    }
+
+    fn age_hold_up(&mut self, now: Instant, smoothed: Duration) {
+        let is_old = now >= self.next_sample + smoothed * HOLD_UP_DECAY;
+        let left = |longest: Duration| longest - longest / if is_old { 1 } else { HOLD_UP_DECAY };
+        self.hold_up = self.hold_up.map(left);
+    }
+
+    fn note_hold_up(&mut self, rtt: Duration) {
+        let longer = rtt.saturating_sub(self.least.unwrap_or(rtt));
+        self.hold_up = self.hold_up.map(|longest| longest.max(longer));
     }
 
     /// A round trip may take up to `longest`, but was not measured: the RTO is not less than a half more than that. A shorter
@@ -140,6 +165,25 @@ impl Rtt {
     /// The smallest round-trip time ever measured.
     pub(crate) fn least(&self) -> Option<Duration> {
         self.least
+    }
+
+    /// The longest that packets have lately waited for those before them, where what is below delivers in order:
+    /// by how much a round trip exceeded the least one. None where each packet arrives by itself.
+    pub(crate) fn hold_up(&self) -> Option<Duration> {
+        self.hold_up
+    }
+
+    /// How long a packet takes to the peer. What a round trip takes beyond the least is time in the
+    /// queue on the way there. Zero before the first measurement.
+    pub(crate) fn forward_delay(&self) -> Duration {
+        let least = self.least.unwrap_or_default();
+        self.smoothed.unwrap_or_default().saturating_sub(least / 2)
+    }
+
+    /// How long a packet may take to the peer: [`Self::forward_delay`], or as long as others were held up lately.
+    pub(crate) fn arrival_delay(&self) -> Duration {
+        let held_up = |hold_up| self.least.unwrap_or_default() / 2 + hold_up;
+        self.hold_up.map_or(Duration::ZERO, held_up).max(self.forward_delay())
     }
 
     /// A round trip takes between `time` and twice as long, which is not measured. The first sample counts as if there
@@ -242,5 +286,29 @@ mod tests {
         assert_eq!(rtt.current(), Some(ms(80)));
         rtt.on_data_sample(at(100), ms(180));
         assert_eq!((rtt.smoothed(), rtt.current()), (Some(ms(110)), Some(ms(110))));
+    }
+
+    #[test]
+    fn a_hold_up_is_remembered_for_some_round_trips_where_packets_are_delivered_in_order() {
+        let mut rtt = Rtt::new(&Config::default());
+        let round = |rtt: &mut Rtt, at_ms, millis| rtt.on_data_sample(at(at_ms), ms(millis));
+        round(&mut rtt, 0, 20);
+        round(&mut rtt, 1, 84);
+        assert_eq!((rtt.hold_up(), rtt.arrival_delay()), (None, ms(10)));
+        rtt.note_order(true);
+        // Each sample counts, those within a round trip too.
+        round(&mut rtt, 2, 84);
+        assert_eq!((rtt.hold_up(), rtt.arrival_delay()), (Some(ms(64)), ms(74)));
+        assert_eq!(rtt.forward_delay(), ms(10));
+        rtt.note_order(true);
+        round(&mut rtt, 20, 20);
+        assert_eq!(rtt.hold_up(), Some(ms(62)));
+        (2..=22).for_each(|number| round(&mut rtt, number * 20, 20));
+        assert!(rtt.hold_up().is_some_and(|left| (ms(31)..ms(33)).contains(&left)), "{rtt:?}");
+        // Nothing was sent for a while.
+        round(&mut rtt, 2000, 21);
+        assert_eq!(rtt.hold_up(), Some(ms(1)));
+        rtt.note_order(false);
+        assert_eq!((rtt.hold_up(), rtt.arrival_delay()), (None, rtt.forward_delay()));
     }
 }

@@ -372,11 +372,9 @@ impl Path {
         Some(Pace::of_window(cwnd, is_starting, rtt))
     }
 
-    /// How long a packet takes to the peer. What a round trip takes beyond the least is time in the
-    /// queue on the way there. Zero before the first measurement.
+    /// See [`Rtt::forward_delay`].
     pub(crate) fn forward_delay(&self) -> Duration {
-        let least = self.rtt.least().unwrap_or_default();
-        self.rtt.smoothed().unwrap_or_default().saturating_sub(least / 2)
+        self.rtt.forward_delay()
     }
 }
 

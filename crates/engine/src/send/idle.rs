@@ -41,14 +41,16 @@ impl Sender {
     }
 
     fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
-        let next = self
-            .queue
-            .next_len(self.taker(now, paths, usable, path.id()), self.fragment_size(paths));
+        let taker = self.taker(now, paths, usable, path.id());
+        let next = self.queue.next_len(taker, self.fragment_size(paths));
         if !usable.contains(path.id()) {
             excluded(path, paths)
         } else if next.is_none() && self.lost == 0 {
-            let elsewhere = self.queue.messages() > 0;
-            if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
+            match self.queue.messages() {
+                0 => IdleReason::NoData,
+                _ if taker.late => IdleReason::FasterPath,
+                _ => IdleReason::OtherStreams,
+            }
         } else if path.has_window() && !path.may_follow(now) {
             IdleReason::Burst
         } else if !path.may_send(now, path.in_flight()) {

@@ -84,6 +84,8 @@ pub(crate) struct Taker {
     pub(crate) helps: PathSet,
     /// It may end any message that others have begun (dynamic mapping).
     pub(crate) ends: bool,
+    /// Sparse streams that are tied to no path wait for another one, which delivers sooner.
+    pub(crate) late: bool,
     /// The path.
     pub(crate) path: PathId,
     /// All paths that carry data now.
@@ -93,7 +95,7 @@ pub(crate) struct Taker {
 impl Taker {
     /// A path that helps no other.
     pub(crate) fn alone(path: PathId, usable: PathSet) -> Self {
-        Self { path, usable, helps: PathSet::default(), ends: false }
+        Self { path, usable, helps: PathSet::default(), ends: false, late: false }
     }
 }
 
@@ -554,7 +556,9 @@ impl SendQueue {
             let here = self.home(id, taker.usable).is_none_or(|home| home == taker.path);
             return here && !dynamic.is_held(id);
         }
-        let Some(home) = self.home(id, taker.usable) else { return true };
+        let Some(home) = self.home(id, taker.usable) else {
+            return !(taker.late && self.scheduler.is_sparse(id));
+        };
         home == taker.path && stream.bound_to(taker.usable).is_none_or(|path| path == home)
     }
 

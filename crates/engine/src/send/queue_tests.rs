@@ -26,7 +26,7 @@ fn mapped(mapping: &str) -> SendQueue {
 fn taker(path: u8, usable: &[u8]) -> Taker {
     let mut set = PathSet::default();
     usable.iter().for_each(|id| set.insert(PathId(*id)));
-    Taker { path: PathId(path), usable: set, helps: PathSet::default(), ends: false }
+    Taker { path: PathId(path), usable: set, helps: PathSet::default(), ends: false, late: false }
 }
 
 fn push(queue: &mut SendQueue, stream: u16, unordered: bool, len: usize) {
@@ -81,6 +81,21 @@ fn messages_are_cut_and_numbered_when_they_leave() {
     ];
     assert_eq!(drain(&mut queue), expected);
     assert_eq!((queue.bytes(), queue.messages()), (0, 0));
+}
+
+#[test]
+fn sparse_streams_that_are_tied_to_no_path_leave_a_late_one_to_bulk_data() {
+    let mut queue = SendQueue::new(&Config::default());
+    let late = Taker { late: true, ..taker(0, &[0, 1]) };
+    let next = |queue: &SendQueue, taker| queue.next(taker, 1000).map(|(stream, _)| stream.0);
+    push(&mut queue, 5, false, 64);
+    assert_eq!((next(&queue, late), next(&queue, taker(1, &[0, 1]))), (None, Some(5)));
+    push(&mut queue, 3, false, 9000);
+    assert_eq!((next(&queue, late), next(&queue, taker(1, &[0, 1]))), (Some(3), Some(5)));
+    let mut tied =
+        SendQueue::new(&Config { stream_mapping: "modulo".parse().unwrap(), ..Config::default() });
+    push(&mut tied, 0, false, 64);
+    assert_eq!(next(&tied, late), Some(0));
 }
 
 #[test]

@@ -319,10 +319,7 @@ impl Sender {
         usable: PathSet,
         id: PathId,
     ) -> bool {
-        let beside = match paths.get(id).filter(|_| paths.is_regulated()) {
-            Some(path) => no_dearer(paths, usable, path),
-            None => usable,
-        };
+        let beside = beside(paths, usable, id);
         self.selector.is_worth_using(paths, beside, id, self.demand())
             || self.queue.is_tied(self.taker(now, paths, usable, id))
     }
@@ -330,6 +327,9 @@ impl Sender {
     /// `id` as one that asks for something to send. It may help paths that are held up.
     pub(super) fn taker(&self, now: Instant, paths: &Paths, usable: PathSet, id: PathId) -> Taker {
         let mut taker = Taker::alone(id, usable);
+        // A closed window is probed over one path alone.
+        taker.late = self.selector.is_late(paths, beside(paths, usable, id), id)
+            && self.rwnd_for_new() >= self.fragment_size(paths);
         if let (Some(dynamic), Some(helper)) = (self.queue.dynamic(), paths.get(id))
             && dynamic.shares().admitted().contains(id)
         {
@@ -551,6 +551,12 @@ impl Sender {
     fn probe_due(&self, prober: &Path) -> Instant {
         self.window.probe_due(prober.rtt().rto(), prober.rtt().rto_max())
     }
+}
+
+/// The paths that `id` is compared with: the usable ones, but none that costs more.
+fn beside(paths: &Paths, usable: PathSet, id: PathId) -> PathSet {
+    let path = paths.get(id).filter(|_| paths.is_regulated());
+    path.map_or(usable, |path| no_dearer(paths, usable, path))
 }
 
 /// Most bytes of a fragment, of which the user has said this.

@@ -23,6 +23,7 @@ mod encapsulation;
 mod extensions;
 mod failures;
 mod hostile;
+mod interactive;
 mod interleaving;
 mod listeners;
 mod mtu;

@@ -9,7 +9,7 @@ use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::send::Packets;
 use crate::socket::Unreachable;
-use manypath_engine::{Ecn, Endpoint, Instant, PathAddr};
+use manypath_engine::{Delivery, Ecn, Endpoint, Instant, PathAddr};
 use mio::Token;
 use mio::event::Event;
 use std::net::SocketAddr;
@@ -183,7 +183,7 @@ impl Exchange {
         };
         match path {
             Some(path) => {
-                self.endpoint.handle_marked_packet(self.told, path, packet, Ecn::NotEct);
+                self.endpoint.handle_marked_packet(self.told, path, packet, Delivery::IN_ORDER);
             }
             None => self.carriage.strays += 1,
         }

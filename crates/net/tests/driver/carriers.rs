@@ -2,7 +2,7 @@
 
 use crate::support::{host, namespace};
 use host::{Host, LIMIT, SCTP_PORT, config, drive, loopback, pair, text, transfer_on};
-use manypath_engine::{Config, Duration, PathAddr, PathState};
+use manypath_engine::{AssociationId, Config, Duration, PathAddr, PathState};
 use manypath_net::Carrier;
 use namespace::{in_namespace, run};
 use std::io::{Read, Write};
@@ -32,6 +32,13 @@ fn path(host: &Host, remote: SocketAddr) -> PathAddr {
     PathAddr { local: host.locals[0], remote }
 }
 
+/// Whether the engine knows that the packets of the only path of an association are delivered in order.
+fn is_in_order(host: &Host, id: AssociationId) -> bool {
+    let status = host.driver.endpoint().status(host.clock.now(), id).unwrap();
+    assert_eq!(status.paths.len(), 1);
+    status.paths[0].rtt_spread.hold_up.is_some()
+}
+
 #[test]
 fn another_udp_port_carries_where_the_usual_one_is_silent() {
     let (mut a, mut b, (udp, _), usual) = hosts("127.7.21.1", "127.7.21.2");
@@ -42,8 +49,7 @@ fn another_udp_port_carries_where_the_usual_one_is_silent() {
     assert_eq!(a.driver.carrier_of(&path(&a, remote)), Some(Carrier::Udp(udp)));
     let counters = a.driver.counters();
     assert_eq!((counters.carrier_switches, counters.carrier_streams_dialled), (1, 0));
-    let status = a.driver.endpoint().status(a.clock.now(), id).unwrap();
-    assert_eq!(status.paths.len(), 1, "the endpoint knows nothing of it");
+    assert!(!is_in_order(&a, id), "the endpoint knows nothing of it");
 }
 
 #[test]
@@ -85,6 +91,7 @@ fn tcp_carries_in_both_directions() {
     assert_eq!(status.paths.len(), 1);
     assert_eq!(status.paths[0].addr.local.port(), manypath_net::STREAM_PORT);
     assert_eq!(status.paths[0].state, PathState::Active);
+    assert!(is_in_order(&a, id) && is_in_order(&b, back));
 }
 
 /// What comes in between two ends of TCP connections, until it is dropped.
@@ -161,6 +168,7 @@ fn a_proxy_makes_the_connection() {
     let id = a.connect(remote, SCTP_PORT);
     transfer_on(&mut a, &mut b, id, &text(1 << 20), 16 << 10, || ());
     assert_eq!(a.driver.carrier_of(&path(&a, remote)), Some(Carrier::Proxy(tcp)));
+    assert!(is_in_order(&a, id));
     let status = b.driver.endpoint().status(b.clock.now(), b.events[0].0).unwrap();
     assert_eq!(status.paths[0].addr.remote.ip().to_string(), "127.0.0.1", "the proxy's address");
 }
@@ -242,11 +250,14 @@ fn a_path_moves_to_tcp() {
         let remote = b.locals[0];
         let id = a.connect(remote, SCTP_PORT);
         let path = path(&a, remote);
+        drive(&mut a, &mut b, LIMIT, |a, _| a.is_connected());
+        assert!(!is_in_order(&a, id));
         transfer_on(&mut a, &mut b, id, &text(4 << 20), 16 << 10, || {
             run("nft", "add table ip t");
             run("nft", "add chain ip t c { type filter hook input priority 0 ; }");
             run("nft", "add rule ip t c meta l4proto udp drop");
         });
         assert_eq!(a.driver.carrier_of(&path), Some(Carrier::Tcp(443)));
+        assert!(is_in_order(&a, id));
     });
 }

@@ -10,6 +10,10 @@
 //! left  <  sum(cwnd_f * T / srtt_f),    T = forward_s - min(forward_f),    forward = srtt - least rtt / 2
 //! ```
 //!
+//! Where packets are delivered in order by what is below (TCP), one that is lost holds up all behind it. There
+//! `forward` is as long as packets were held up lately (`Rtt::arrival_delay`), and while another path delivers sooner,
+//! sparse streams use that one (`is_late`). Bulk data uses both.
+//!
 //! where `T` is the time that the slow path gives the fast ones. A path in slow start doubles what it carries with each
 //! round trip: it delivers `cwnd_f * (2^(T / srtt_f) - 1)`. Without that half of a first small window of credit would go to
 //! the slow path, and the fast one stand still until it has come.
@@ -36,10 +40,29 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
             && path.rtt().smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt().smoothed())
     };
     let faster = || paths.iter().filter(is_faster);
-    let Some(fastest) = faster().map(Path::forward_delay).min() else { return true };
-    let time = slow.forward_delay().saturating_sub(fastest);
+    let arrival = |path: &Path| path.rtt().arrival_delay();
+    let Some(fastest) = faster().map(arrival).min() else { return true };
+    let time = arrival(slow).saturating_sub(fastest);
     let delivered = faster().map(|path| delivered(path, time)).fold(0, u64::saturating_add);
     left as u64 >= delivered
+}
+
+/// Whether packets on `id` may be held up for so long by what is below that another path delivers sooner, even if a
+/// packet has its turn there first. Never true for the one with the least delay, which [`is_worth_using`]: something is
+/// always sent.
+pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId) -> bool {
+    let path = paths.get(id).filter(|path| path.rtt().hold_up().is_some());
+    let Some(delay) = path.map(|path| path.rtt().arrival_delay()) else { return false };
+    let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
+    others.filter_map(next_arrival).any(|other| other < delay)
+}
+
+/// How long a packet may take over `path` that leaves as soon as the window lets it, once measured.
+fn next_arrival(path: &Path) -> Option<Duration> {
+    let rate = path.window_rate().filter(|_| path.rtt().smoothed().is_some())?.max(1);
+    let turn = 1_000_000_000 * path.congestion().chunk_limit() as u64 / rate;
+    let turn = if path.has_window() { 0 } else { turn };
+    Some(path.rtt().arrival_delay() + Duration::from_nanos(turn))
 }
 
 /// Bytes that `path` delivers in `time`.
@@ -58,7 +81,7 @@ fn delivered(path: &Path, time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::is_worth_using;
+    use super::{is_late, is_worth_using};
     use crate::config::{Config, CongestionControl};
     use crate::path::congestion::Group;
     use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
@@ -108,6 +131,38 @@ mod tests {
         assert!(!fast.is_doubling());
         assert!(!is_worth_using(&paths, all, SLOW, 5 * window - 100));
         assert!(is_worth_using(&paths, all, SLOW, 5 * window + 100));
+    }
+
+    fn hold_up(paths: &mut Paths, id: PathId, until: u64) {
+        let rtt = paths.get_mut(id).unwrap().rtt_mut();
+        rtt.note_order(true);
+        rtt.on_data_sample(Instant::ZERO, Duration::from_millis(until));
+    }
+
+    #[test]
+    fn a_path_that_holds_packets_up_is_late_while_another_one_delivers_sooner() {
+        let (mut paths, all) = two([Some(20), Some(60)]);
+        assert!(!is_late(&paths, all, FAST), "nothing is below");
+        hold_up(&mut paths, FAST, 20);
+        assert!(!is_late(&paths, all, FAST), "nothing was held up");
+        hold_up(&mut paths, FAST, 100);
+        // 10 ms to the peer and 80 ms in wait, beside 30 ms.
+        assert!(is_late(&paths, all, FAST));
+        assert!(!is_late(&paths, all, SLOW));
+        let mut only = PathSet::default();
+        only.insert(FAST);
+        assert!(!is_late(&paths, only, FAST), "alone");
+        hold_up(&mut paths, SLOW, 200);
+        assert!(!is_late(&paths, all, FAST), "the other one is held up for longer");
+        assert!(is_late(&paths, all, SLOW));
+    }
+
+    #[test]
+    fn the_path_with_the_least_delay_is_used_although_another_one_has_shorter_round_trips() {
+        let (mut paths, all) = two([Some(20), Some(60)]);
+        assert!(!is_worth_using(&paths, all, SLOW, 100));
+        hold_up(&mut paths, FAST, 100);
+        assert!(is_late(&paths, all, FAST) && is_worth_using(&paths, all, SLOW, 100));
     }
 
     #[test]

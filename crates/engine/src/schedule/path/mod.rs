@@ -12,7 +12,7 @@ mod selector;
 mod smallest_srtt;
 mod usable;
 
-use earliest_completion::is_worth_using;
+use earliest_completion::{is_late, is_worth_using};
 use least_recently_used::by_least_recently_used;
 use lsfr::{by_lsfr, without_errors};
 pub(crate) use order::PathOrder;

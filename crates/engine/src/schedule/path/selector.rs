@@ -5,7 +5,8 @@ use super::blest::Blest;
 use super::custom;
 use super::ecf::{Verdict, decide};
 use super::{
-    PathOrder, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using, without_errors,
+    PathOrder, by_least_recently_used, by_lsfr, by_smallest_srtt, is_late, is_worth_using,
+    without_errors,
 };
 use crate::config::{Demand, Experiment, PathScheduler, PathScheduling};
 use crate::path::{Path, PathId, PathSet, Paths};
@@ -101,6 +102,16 @@ impl PathSelector {
             | PathScheduling::Redundant
             | PathScheduling::RedundantInteractive => {}
         }
+    }
+
+    /// Whether sparse streams should leave `id` to bulk data, because another path delivers sooner. Never true for all
+    /// paths, nor for the only one that [`Self::is_worth_using`].
+    pub(crate) fn is_late(&self, paths: &Paths, usable: PathSet, id: PathId) -> bool {
+        let by_completion = matches!(
+            self.scheduling,
+            PathScheduling::EarliestCompletion | PathScheduling::RedundantInteractive
+        );
+        by_completion && self.custom.is_none() && is_late(paths, usable, id)
     }
 
     /// Whether `id` should carry something. True for the fastest path, so that something is always

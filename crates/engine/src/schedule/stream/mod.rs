@@ -60,6 +60,10 @@ pub(crate) trait StreamScheduler: Debug + Send {
     fn next(&self, lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId>;
     /// Something of `stream` has left.
     fn on_sent(&mut self, stream: StreamId, departure: Departure);
+    /// Whether `stream` has something to send and goes before bulk data because that is little.
+    fn is_sparse(&self, _stream: StreamId) -> bool {
+        false
+    }
     /// Whether all streams have parts of the whole, whichever paths they are tied to: then [`Self::owed`] finds who has
     /// too little, and streams of different paths share one lane.
     fn has_common_parts(&self) -> bool {

@@ -49,6 +49,10 @@ impl StreamScheduler for SparseFirst {
         due.or_else(|| self.sparse.next(lane, may)).or_else(|| self.bulk.next(lane, may))
     }
 
+    fn is_sparse(&self, stream: StreamId) -> bool {
+        self.members.contains(&stream)
+    }
+
     fn on_sent(&mut self, stream: StreamId, departure: Departure) {
         if !self.members.contains(&stream) {
             self.run = 0;
@@ -84,8 +88,9 @@ impl StreamScheduler for SparseFirst {
 #[cfg(test)]
 mod tests {
     use super::super::testing::Bench;
-    use super::{RUN, SparseFirst};
+    use super::{RUN, SparseFirst, StreamScheduler};
     use alloc::vec;
+    use manypath_wire::StreamId;
 
     #[test]
     fn a_short_message_passes_what_waits_of_others() {
@@ -93,7 +98,10 @@ mod tests {
         bench.queue(1, 1400, 5);
         bench.queue(2, 1400, 2);
         bench.queue(7, 64, 1);
+        let is_sparse = |bench: &Bench<SparseFirst>, id| bench.scheduler.is_sparse(StreamId(id));
+        assert!(is_sparse(&bench, 7) && !is_sparse(&bench, 1) && !is_sparse(&bench, 8));
         assert_eq!(bench.send(3), [7, 1, 1]);
+        assert!(!is_sparse(&bench, 7), "nothing of it waits");
         bench.queue(8, 100, 2);
         assert_eq!(bench.send(99), [8, 8, 1, 1, 1, 2, 2]);
     }
@@ -138,7 +146,7 @@ mod tests {
         let mut bench = Bench::new(SparseFirst::default());
         bench.queue(1, 1400, 3);
         bench.queue(2, 64, 1);
-        let may = |stream: manypath_wire::StreamId| stream.0 != 2;
+        let may = |stream: StreamId| stream.0 != 2;
         assert_eq!(bench.send_for(None, &may), Some(1));
         bench.drop_stream(2);
         assert_eq!(bench.send(9), vec![1, 1]);

@@ -15,8 +15,8 @@ mod ladder;
 use crate::chance::Chance;
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, Config, Duration, Ecn, Endpoint, Event, Instant, LocalAddress, Outgoing,
-    PacketBatch, PathAddr, PathMtu, Ppid, StreamId, Transmit,
+    AssociationId, Config, Delivery, Duration, Ecn, Endpoint, Event, Instant, LocalAddress,
+    Outgoing, PacketBatch, PathAddr, PathMtu, Ppid, StreamId, Transmit,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -56,7 +56,7 @@ struct Flying {
     to: Side,
     path: PathAddr,
     bytes: Vec<u8>,
-    ecn: Ecn,
+    delivery: Delivery,
 }
 
 struct DropRule {
@@ -125,6 +125,10 @@ pub(crate) struct Link {
     pub(crate) largest: usize,
     /// Whether the sender is told of packets that are too large.
     pub(crate) reports: bool,
+    /// Whether packets say that they were delivered in order.
+    pub(crate) in_order: bool,
+    /// How often, and for how long, nothing is delivered: all that comes meanwhile arrives at the end.
+    pub(crate) stalls: Option<(Duration, Duration)>,
     free_at: [Instant; 2],
 }
 
@@ -209,6 +213,8 @@ impl Pair {
             queue: Duration::MAX,
             largest: usize::MAX,
             reports: false,
+            in_order: false,
+            stalls: None,
             free_at: [Instant::ZERO; 2],
         };
         Self {
@@ -452,13 +458,15 @@ impl Pair {
             mangle(&mut bytes);
         }
         let path = PathAddr { local: addr.remote, remote: addr.local };
+        let in_order = self.links.get(&number).is_some_and(|link| link.in_order);
+        let delivery = Delivery { ecn, in_order };
         let arriving = match &mut self.chaos {
             Some(chaos) => chaos.strike(bytes),
             None => vec![(Duration::ZERO, bytes)],
         };
         for (later, bytes) in arriving {
             self.sequence += 1;
-            let flying = Flying { to: from.other(), path, bytes, ecn };
+            let flying = Flying { to: from.other(), path, bytes, delivery };
             self.flying.insert((at + later, self.sequence), flying);
         }
     }
@@ -481,7 +489,10 @@ impl Pair {
         let link = self.links.get_mut(&number).unwrap();
         let free = &mut link.free_at[from as usize];
         *free = (*free).max(now) + Duration::from_nanos(len as u64 * 8_000_000_000 / link.rate);
-        *free + link.delay
+        let at = *free + link.delay;
+        let Some((period, stall)) = link.stalls else { return at };
+        let since = Duration::from_nanos(at.as_nanos() % period.as_nanos() as u64);
+        at + stall.saturating_sub(since)
     }
 
     fn is_dropped(&mut self, from: Side, bytes: &[u8]) -> bool {
@@ -511,8 +522,8 @@ impl Pair {
             if entry.key().0 > now {
                 break;
             }
-            let Flying { to, path, mut bytes, ecn } = entry.remove();
-            self.node(to).endpoint.handle_marked_packet(now, path, &mut bytes, ecn);
+            let Flying { to, path, mut bytes, delivery } = entry.remove();
+            self.node(to).endpoint.handle_marked_packet(now, path, &mut bytes, delivery);
         }
         self.a.endpoint.handle_timeout(now);
         self.z.endpoint.handle_timeout(now);
