@@ -27,6 +27,15 @@ fn the_service_is_not_open_to_peers() {
 }
 
 #[test]
+fn a_peer_that_requires_encryption_is_well_where_it_is_offered() {
+    let mut site = Site::new();
+    site.service(MANYPATH, &["serve", "--allow", "8080", "--encrypt", "require"], "udp", 9899);
+    let server = site.server();
+    let (report, code) = doctor(&site, &[&server]);
+    assert!(wrong(&report).is_empty() && code == Some(0), "{report:#}");
+}
+
+#[test]
 fn the_peer_is_remembered_as_one_without_manypath() {
     let mut site = Site::new();
     site.web();

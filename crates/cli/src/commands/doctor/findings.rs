@@ -167,8 +167,8 @@ pub(super) struct RouteFinding {
 pub(super) enum Udp {
     /// SCTP answers.
     Answered { rtt_ms: f64, manypath: bool },
-    /// SCTP answers, and refuses associations.
-    Aborted,
+    /// SCTP answers, and refuses associations: those that are not encrypted, or all.
+    Aborted { wants_encryption: bool },
     /// The host says that nobody listens.
     PortClosed,
     /// The network says that there is no way.

@@ -103,7 +103,8 @@ fn udp(udp: &Udp) -> String {
         Udp::Answered { rtt_ms, manypath: false } => {
             format!("SCTP, not manypath, after {rtt_ms:.1} ms")
         }
-        Udp::Aborted => "refused by SCTP".to_owned(),
+        Udp::Aborted { wants_encryption: true } => "refused: encryption is required".to_owned(),
+        Udp::Aborted { wants_encryption: false } => "refused by SCTP".to_owned(),
         Udp::PortClosed => "none: nothing listens on the port".to_owned(),
         Udp::Unreachable => "none: the network says that there is no way".to_owned(),
         Udp::Refused { why, .. } => format!("not asked: {why}"),

@@ -122,9 +122,11 @@ fn of_routes(findings: &Findings, path: &PathFinding) -> Option<Cause> {
     }
     match &path.udp {
         Udp::Refused { why, .. } => Some(new("cannot-send", format!("nothing can be sent: {why}"))),
-        Udp::Answered { .. } | Udp::Aborted | Udp::PortClosed | Udp::Unreachable | Udp::Silent => {
-            None
-        }
+        Udp::Answered { .. }
+        | Udp::Aborted { .. }
+        | Udp::PortClosed
+        | Udp::Unreachable
+        | Udp::Silent => None,
     }
 }
 
@@ -192,7 +194,11 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
             );
             new("nobody-listens", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }
-        Udp::Aborted => {
+        Udp::Aborted { wants_encryption: true } => {
+            let text = format!("{host} takes encrypted associations only, and `encrypt` is off");
+            new("encryption-required", text).mend("manypath config set encrypt=opportunistic")
+        }
+        Udp::Aborted { wants_encryption: false } => {
             let text = format!("SCTP on UDP port {port} of {host} refuses associations");
             new("peer-refuses", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }

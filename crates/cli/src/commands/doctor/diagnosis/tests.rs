@@ -201,8 +201,13 @@ fn what_all_paths_have_in_common_is_the_peers() {
     assert_eq!(names(&host(vec![closed(1), blocked(2)])), ["nobody-listens", "udp-blocked"]);
     let elsewhere = PathFinding { remote: blocked(2).remote, ..closed(1) };
     assert_eq!(names(&host(vec![elsewhere, blocked(2)])), ["udp-blocked", "address-not-served"]);
-    let aborted = PathFinding { udp: Udp::Aborted, ..path(1) };
-    assert_eq!(names(&host(vec![aborted])), ["peer-refuses"]);
+    let aborted = |wants_encryption| {
+        only(&host(vec![PathFinding { udp: Udp::Aborted { wants_encryption }, ..path(1) }]))
+    };
+    assert_eq!((aborted(false).name, aborted(false).place), ("peer-refuses", Place::Peer));
+    let wants = aborted(true);
+    assert_eq!((wants.name, wants.place), ("encryption-required", Place::Here));
+    assert_eq!(command(&wants), "manypath config set encrypt=opportunistic");
     assert_eq!(names(&host(Vec::new())), ["no-uplink"]);
 }
 

@@ -76,12 +76,12 @@ impl Ask {
         matches!(self.outcome, Outcome::Silent)
     }
 
-    fn packet(&self, source_port: u16) -> Vec<u8> {
+    fn packet(&self, source_port: u16, keys: bool) -> Vec<u8> {
         let size = match self.form {
             Form::Sized(size) => size - headers(self.remote),
             Form::Plain | Form::EcnCapable | Form::Run => 0,
         };
-        question(self.tag, source_port, usize::from(size))
+        question(self.tag, source_port, usize::from(size), keys)
     }
 }
 
@@ -105,16 +105,18 @@ pub(super) fn headers(remote: SocketAddr) -> u16 {
 #[derive(Debug)]
 pub(super) struct Asker {
     pub(super) probes: Probes,
+    /// Questions offer encryption: those who require it answer no others.
+    keys: bool,
     capture: Option<Capture>,
     poll: Poll,
     events: Events,
 }
 
 impl Asker {
-    /// Without any socket yet.
-    pub(super) fn new() -> io::Result<Self> {
+    /// Without any socket yet. `keys`: questions offer encryption.
+    pub(super) fn new(keys: bool) -> io::Result<Self> {
         let (probes, capture) = (Probes::default(), Capture::open());
-        Ok(Self { probes, capture, poll: Poll::new()?, events: Events::with_capacity(64) })
+        Ok(Self { probes, keys, capture, poll: Poll::new()?, events: Events::with_capacity(64) })
     }
 
     /// Opens a socket at an address of this host; returns its number.
@@ -160,7 +162,7 @@ impl Asker {
     }
 
     fn send(&mut self, ask: &mut Ask) {
-        let packet = ask.packet(self.probes.local(ask.socket).port());
+        let packet = ask.packet(self.probes.local(ask.socket).port(), self.keys);
         let size = packet.len();
         let (bytes, ecn) = match ask.form {
             Form::Plain | Form::Sized(_) => (packet, Ecn::NotEct),

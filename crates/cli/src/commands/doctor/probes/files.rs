@@ -35,9 +35,8 @@ pub(super) fn look(findings: &mut Findings) {
         Err(error) => findings.files.push(fault("paths", error)),
     }
     let settings = SettingsFile::usual().read();
-    let off = |said: &Said| said.name == "encrypt" && said.value == Encrypt::Off as u64;
     // Stacks that encrypt nothing make no key, so neither does a look at it.
-    let encrypts = !settings.as_ref().is_ok_and(|all| all.iter().any(off));
+    let encrypts = !settings.as_ref().is_ok_and(|all| is_off(all));
     if let Err(error) = settings {
         findings.files.push(settings_fault(error));
     }
@@ -45,6 +44,25 @@ pub(super) fn look(findings: &mut Findings) {
         let (file, message) = (error.path.clone(), error.message().to_owned());
         findings.files.push(FileFault { kind: "keys", file, line: None, message });
     }
+}
+
+/// Whether settings and rules let connections to `destination` be encrypted.
+pub(super) fn encrypts(destination: SocketAddr) -> bool {
+    let document = RulesFile::usual().read();
+    let ruled = document.ok().and_then(|document| {
+        let table = document.table();
+        let decision = table.decide(Query::remote(Protocol::Tcp, destination));
+        decision.options.and_then(|(options, _)| options.encrypt)
+    });
+    match ruled {
+        Some(encrypt) => encrypt != Encrypt::Off,
+        None => !SettingsFile::usual().read().is_ok_and(|all| is_off(&all)),
+    }
+}
+
+/// Whether settings turn encryption off.
+fn is_off(settings: &[Said]) -> bool {
+    settings.iter().any(|said| said.name == "encrypt" && said.value == Encrypt::Off as u64)
 }
 
 /// What is remembered against the peer, here and in running stacks.

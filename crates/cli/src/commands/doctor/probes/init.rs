@@ -1,6 +1,8 @@
 //! An INIT as a question, and what is read from the answer. It costs the peer no memory (RFC 9260 section 5.1.3).
 
-use manypath_wire::chunk::{Chunk, Init};
+use manypath_wire::cause::Cause;
+use manypath_wire::chunk::{Abort, Chunk, Init};
+use manypath_wire::parameter::KeyManagement;
 use manypath_wire::parameter::types::PADDING;
 use manypath_wire::{
     CommonHeader, Packet, PacketWriter, Parameter, ParameterWriter, Parameters, Tsn,
@@ -22,6 +24,8 @@ const LEAST: usize = 228;
 pub(super) struct Answer {
     /// The peer refuses associations.
     pub(super) aborted: bool,
+    /// It does because it takes encrypted ones only, and was not offered any.
+    pub(super) wants_keys: bool,
     /// The peer's tag and State Cookie, to go on with.
     pub(super) tag: u32,
     pub(super) cookie: Vec<u8>,
@@ -36,13 +40,16 @@ pub(super) struct Answer {
     pub(super) manypath: bool,
 }
 
-/// An SCTP packet with an INIT, padded to `size` bytes, but no less than [`LEAST`].
-pub(super) fn question(tag: u32, source_port: u16, size: usize) -> Vec<u8> {
+/// An SCTP packet with an INIT, padded to `size` bytes, but no less than [`LEAST`]. `keys`: it offers encryption.
+pub(super) fn question(tag: u32, source_port: u16, size: usize, keys: bool) -> Vec<u8> {
     let mut room = [0; PARAMETERS];
     let mut writer = ParameterWriter::new(&mut room);
-    // There is room for both.
+    // There is room for all.
     let _ = writer.push(&Parameter::AdaptationIndication(manypath_flow::ADAPTATION));
     let _ = writer.push(&Parameter::EcnCapable);
+    if keys {
+        let _ = writer.push(&Parameter::KeyManagement(offer(tag)));
+    }
     let length = writer.finish();
     let mut parameters = room[..length].to_vec();
     pad(&mut parameters, size.max(LEAST) - BARE);
@@ -61,6 +68,12 @@ pub(super) fn question(tag: u32, source_port: u16, size: usize) -> Vec<u8> {
     let length = writer.finish();
     packet.truncate(length);
     packet
+}
+
+/// What stacks offer: either role, and the one method. The first bit of the tie breaker is that of an INIT ACK.
+const fn offer(tag: u32) -> KeyManagement<'static> {
+    let flags = KeyManagement::CLIENT | KeyManagement::SERVER;
+    KeyManagement { tie_breaker: tag >> 1, flags, methods: &[manypath_keys::METHOD] }
 }
 
 /// The header of a packet to the peer's manypath.
@@ -83,8 +96,9 @@ pub(super) fn answer(bytes: &[u8]) -> Option<(u32, Answer)> {
     let packet = Packet::parse(bytes).ok()?;
     let tag = packet.header().tag.0;
     let chunk = packet.chunks().next()?.ok()?;
-    if let Chunk::Abort(_) = chunk {
-        return Some((tag, Answer { aborted: true, ..Answer::default() }));
+    if let Chunk::Abort(Abort { causes, .. }) = chunk {
+        let wants_keys = causes.iter().any(|cause| cause == Ok(Cause::MissingDtlsSupport));
+        return Some((tag, Answer { aborted: true, wants_keys, ..Answer::default() }));
     }
     let Chunk::InitAck(ack) = chunk else { return None };
     let (peers, initial_tsn) = (ack.tag.0, ack.initial_tsn.0);
@@ -112,18 +126,21 @@ fn read(answer: &mut Answer, parameter: &Parameter<'_>, tag: VerificationTag) {
 #[cfg(test)]
 mod tests {
     use super::{answer, question};
-    use manypath_wire::Packet;
     use manypath_wire::chunk::Chunk;
+    use manypath_wire::{Packet, Parameter};
 
     #[test]
     fn questions_have_the_size_that_is_asked_for() {
-        for size in [0, 100, 1252, 1452, 8972] {
-            let packet = question(7, 1234, size);
+        let sizes = [0, 100, 1252, 1452, 8972].into_iter();
+        for (size, keys) in sizes.flat_map(|size| [(size, false), (size, true)]) {
+            let packet = question(7, 1234, size, keys);
             assert_eq!(packet.len(), size.max(super::LEAST));
             let parsed = Packet::parse(&packet).unwrap();
             let chunk = parsed.chunks().next().unwrap().unwrap();
             let Chunk::Init(init) = chunk else { panic!("{chunk}") };
             assert!(init.tag.0 == 7 && init.parameters.iter().all(|one| one.is_ok()));
+            let is_offer = |one| matches!(one, Ok(Parameter::KeyManagement(_)));
+            assert_eq!(init.parameters.iter().any(is_offer), keys);
             assert!(answer(&packet).is_none(), "a question is no answer");
         }
         assert!(answer(&[0; 40]).is_none());

@@ -51,12 +51,16 @@ pub(super) fn collect(
     progress("asking the peer over every path");
     let mut uplinks = uplinks::uplinks()?;
     findings.scopes = scopes::look(&named.addresses, &mut uplinks)?;
-    let reached = reach::reach(&named.addresses, udp_port, &uplinks)?;
+    let keys = named
+        .addresses
+        .first()
+        .is_none_or(|address| files::encrypts((*address, named.port.unwrap_or(0)).into()));
+    let reached = reach::reach(&named.addresses, (udp_port, keys), &uplinks)?;
     let low = named.port.is_some_and(|port| port < acceptor::FIRST_FREE_PORT);
     let answered = reached.paths.iter().any(|path| path.udp.is_answered());
     let tells = named.port.is_none() || low && !answered;
     if let Some(other) = ports.other(udp_port).filter(|_| tells) {
-        let answers = reach::answers(&named.addresses, other, &uplinks)?;
+        let answers = reach::answers(&named.addresses, (other, keys), &uplinks)?;
         findings.other_port = Some(OtherPort { port: other, answers });
     }
     findings.addresses = reached.addresses;

@@ -23,9 +23,13 @@ pub(super) struct Reached {
     pub(super) paths: Vec<PathFinding>,
 }
 
-/// Asks the peer over every path. `named` are the addresses of its name.
-pub(super) fn reach(named: &[IpAddr], port: u16, uplinks: &[Uplink]) -> Result<Reached, Failure> {
-    let mut asker = Asker::new()?;
+/// Asks the peer over every path. `named` are the addresses of its name; `keys`: encryption is offered.
+pub(super) fn reach(
+    named: &[IpAddr],
+    (port, keys): (u16, bool),
+    uplinks: &[Uplink],
+) -> Result<Reached, Failure> {
+    let mut asker = Asker::new(keys)?;
     let open = |uplink: &Uplink| Some((asker.open(uplink).ok()?, uplink.clone()));
     let sockets: Vec<(usize, Uplink)> = uplinks.iter().filter_map(open).collect();
     let mut asks = candidates(named, port, &sockets);
@@ -64,8 +68,12 @@ pub(super) fn reach(named: &[IpAddr], port: u16, uplinks: &[Uplink]) -> Result<R
 }
 
 /// Whether a manypath answers at this port of one of the addresses.
-pub(super) fn answers(named: &[IpAddr], port: u16, uplinks: &[Uplink]) -> Result<bool, Failure> {
-    let mut asker = Asker::new()?;
+pub(super) fn answers(
+    named: &[IpAddr],
+    (port, keys): (u16, bool),
+    uplinks: &[Uplink],
+) -> Result<bool, Failure> {
+    let mut asker = Asker::new(keys)?;
     let open = |uplink: &Uplink| Some((asker.open(uplink).ok()?, uplink.clone()));
     let sockets: Vec<(usize, Uplink)> = uplinks.iter().filter_map(open).collect();
     let mut asks = candidates(named, port, &sockets);
@@ -213,7 +221,9 @@ fn path(asker: &Asker, pair: Pair, sockets: &[(usize, Uplink)], asks: &[Ask]) ->
 fn udp(ask: &Ask) -> Udp {
     match &ask.outcome {
         Outcome::Silent => Udp::Silent,
-        Outcome::Answered(_, answer) if answer.aborted => Udp::Aborted,
+        Outcome::Answered(_, answer) if answer.aborted => {
+            Udp::Aborted { wants_encryption: answer.wants_keys }
+        }
         Outcome::Answered(rtt, answer) => answered(rtt.as_secs_f64() * 1e3, answer),
         Outcome::Said(ReportKind::PortClosed) => Udp::PortClosed,
         Outcome::Said(ReportKind::Unreachable | ReportKind::TooBig(_)) => Udp::Unreachable,
