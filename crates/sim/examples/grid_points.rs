@@ -1,5 +1,5 @@
 //! The grid of `bench/grid` in virtual time: the whole product over each of its set-ups, its association alone, and the
-//! whole product over each path alone. It reads set-ups as `bench/grid --list` prints them, and leaves out those with traces.
+//! whole product over each path alone. It reads set-ups as `bench/grid --list` prints them, those with traces too.
 //!
 //! ```text
 //! bench/grid --list --seed 12 --count 71 | cargo run --release -p manypath-sim --example grid_points -- [--seeds 3]
@@ -9,11 +9,12 @@
 //! shorter if it is not 1; then Mbit/s over all paths, over the best
 //! path alone and of the association, and the first as a part of the second and of the third. `--all` leaves out all but the first, `--only TEXT` takes
 //! lines with that text, `--seconds N` makes files shorter or longer. `--series DIR` keeps what
-//! the sender looked like every 10 ms.
+//! the sender looked like every 10 ms. `--jobs N` uses so many processors instead of all.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the run")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{RunOptions, run};
+use manypath_sim::trace_models::Model;
 use manypath_sim::{Duration, Rng};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Seconds that a file takes at the rates of its paths, and its bytes, as `bench/grid` has them.
 const SECONDS: f64 = 7.0;
 const SECONDS_OF_SLOW_PATHS: f64 = 4.0;
+/// The period of a trace, which a file lasts for.
+const TRACE_SECONDS: u64 = 20;
 const LEAST: f64 = 1e6;
 const MOST: f64 = 1e8;
 
@@ -34,6 +37,8 @@ struct Path {
     /// In packets.
     queues: [String; 2],
     loss: String,
+    /// The file of a trace, whose mean is the rate of both directions.
+    trace: Option<String>,
 }
 
 struct Point {
@@ -49,9 +54,14 @@ fn both(word: &str) -> [&str; 2] {
 }
 
 impl Path {
-    /// For instance `43.3/3.99 Mbit/s 32 ms q570/53 1.77 %`.
+    /// For instance `43.3/3.99 Mbit/s 32 ms q570/53 1.77 %` or `5g (seed 5) 2.5 Mbit/s 5.5 ms q38`.
     fn parse(words: &str, download: bool) -> Self {
         let words: Vec<&str> = words.split_whitespace().collect();
+        let (trace, words) = match words[..] {
+            [model, "(seed", seed, ref words @ ..] => (Some((model, seed)), words.to_vec()),
+            _ => (None, words),
+        };
+        let trace = trace.map(|(model, seed)| trace_file(model, seed, words[0]));
         let [rate, "Mbit/s", delay, "ms", queue, ..] = words[..] else { panic!("{words:?}") };
         let mut rates = both(rate).map(|rate| rate.parse().unwrap());
         let mut queues = both(queue.trim_start_matches('q')).map(str::to_owned);
@@ -60,7 +70,7 @@ impl Path {
             queues.reverse();
         }
         let loss = words.get(5).map_or("0", |loss| *loss);
-        Self { rates, delay: delay.parse().unwrap(), queues, loss: format!("{loss}%") }
+        Self { rates, delay: delay.parse().unwrap(), queues, loss: format!("{loss}%"), trace }
     }
 
     /// Up to 3 % longer or shorter.
@@ -69,13 +79,29 @@ impl Path {
     }
 
     fn toml(&self, name: char) -> String {
-        let Self { rates: [rate, back], delay, queues: [queue, queue_back], loss } = self;
-        let [rate, back] = [rate, back].map(|mbit| (mbit * 1000.0).round());
+        let Self { rates, delay, queues: [queue, queue_back], loss, trace } = self;
+        let [rate, back] = rates.map(|mbit| match trace {
+            Some(file) => format!("trace = \"{file}\""),
+            None => format!("rate = \"{}kbit\"", (mbit * 1000.0).round()),
+        });
         format!(
-            "[[path]]\nname = \"{name}\"\nrate = \"{rate}kbit\"\ndelay = \"{delay:.4}ms\"\nqueue = {queue}\nloss = \"{loss}\"\n\
-             back = {{ rate = \"{back}kbit\", queue = {queue_back} }}\n"
+            "[[path]]\nname = \"{name}\"\n{rate}\ndelay = \"{delay:.4}ms\"\nqueue = {queue}\nloss = \"{loss}\"\n\
+             back = {{ {back}, queue = {queue_back} }}\n"
         )
     }
+}
+
+/// Makes the trace, and returns its file.
+fn trace_file(model: &str, seed: &str, mbit: &str) -> String {
+    let seed = seed.trim_end_matches(')').parse().unwrap();
+    let rate = (mbit.parse::<f64>().unwrap() * 1e6).round() as u64;
+    let trace = Model::named(model).unwrap().generate(seed, TRACE_SECONDS, rate).unwrap();
+    let file = std::env::temp_dir().join(format!("{model}-{seed}-{mbit}mbit.trace"));
+    // Another process that makes the same one must not read half of it.
+    let own = file.with_extension(std::process::id().to_string());
+    std::fs::write(&own, trace.to_text()).unwrap();
+    std::fs::rename(own, &file).unwrap();
+    file.display().to_string()
 }
 
 fn rate(paths: &[Path]) -> f64 {
@@ -102,8 +128,10 @@ fn transfer(point: &Point, paths: &[Path], app: &str, bytes: f64, series: Option
     if let Some((folder, csv)) = series.zip(outcome.series.as_ref()) {
         let way = if point.download { "down" } else { "up" };
         let kind = app.split('"').nth(1).unwrap();
-        let file =
-            format!("{folder}/{}-{way}-{}-{kind}-{}.csv", point.name, point.seed, paths.len());
+        let alone = point.paths.iter().position(|path| std::ptr::eq(path, paths.as_ptr()));
+        let alone = alone.filter(|_| paths.len() < point.paths.len());
+        let which = alone.map_or(paths.len().to_string(), |path| format!("alone{path}"));
+        let file = format!("{folder}/{}-{way}-{}-{kind}-{which}.csv", point.name, point.seed);
         std::fs::write(file, csv).unwrap();
     }
     outcome.figure("throughput_mbps").unwrap()
@@ -112,7 +140,9 @@ fn transfer(point: &Point, paths: &[Path], app: &str, bytes: f64, series: Option
 fn measure(point: &Point, series: Option<&str>, only_all: bool) -> String {
     let Point { name, download, paths, seed } = point;
     let connection = format!("kind = \"connection\"\ndownload = {download}");
-    let size = bytes(rate(paths), SECONDS);
+    let is_traced = paths.iter().any(|path| path.trace.is_some());
+    let lasts = if is_traced { TRACE_SECONDS as f64 } else { SECONDS };
+    let size = bytes(rate(paths), lasts);
     let way = if *download { "down" } else { "up" };
     let all = transfer(point, paths, &connection, size, series);
     if only_all {
@@ -122,13 +152,13 @@ fn measure(point: &Point, series: Option<&str>, only_all: bool) -> String {
     let most = paths.iter().map(|path| path.rates[0]).fold(0.0, f64::max);
     let alone = paths.iter().map(|path| {
         let own = path.rates[0];
-        let seconds = if own < most / 2.0 { SECONDS_OF_SLOW_PATHS } else { SECONDS };
+        let seconds = if own < most / 2.0 { SECONDS_OF_SLOW_PATHS } else { lasts };
         transfer(
             point,
             std::slice::from_ref(path),
             &connection,
             bytes(own, seconds).min(size),
-            None,
+            series,
         )
     });
     let best = alone.fold(0.0, f64::max);
@@ -150,7 +180,7 @@ fn main() {
     let mut points = Vec::new();
     for line in std::io::stdin().lines().map(Result::unwrap) {
         let (name, words) = line.split_once(' ').unwrap_or((&line, ""));
-        if !line.contains(&only) || words.contains("(seed") {
+        if !line.contains(&only) {
             continue;
         }
         for download in [true, false] {
@@ -174,6 +204,7 @@ fn main() {
             println!("{line}");
         }
     };
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = value("--jobs").map_or(all, |text| text.parse().unwrap());
     std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
 }
