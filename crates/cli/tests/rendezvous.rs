@@ -11,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 
 /// The relay, as the client's network reaches it and as the server's does.
 const RELAY: [&str; 2] = ["10.77.1.2", "10.78.0.1"];
+/// Where another relay is.
+const SECOND: [&str; 2] = ["10.77.1.3", "10.78.0.3"];
 /// What the NATs make of the client's address and of the server's.
 const PUBLIC: [&str; 2] = ["10.77.1.1", "10.78.0.2"];
 /// The client and the server.
@@ -83,6 +85,8 @@ enum Who {
     Client,
     Server,
     Relay,
+    /// Another one on the same host, at [`SECOND`].
+    SecondRelay,
 }
 
 impl Homes {
@@ -166,12 +170,34 @@ impl Homes {
     }
 
     fn start(&mut self) {
+        self.authorize();
+        self.start_relay(Who::Relay, &[]);
+        self.start_server();
+    }
+
+    fn authorize(&self) {
         let keys: String = [(Who::Client, "alice"), (Who::Server, "bob")]
             .map(|(who, name)| format!("{} {name}\n", self.own_key(who)["key"].as_str().unwrap()))
             .concat();
         std::fs::write(self.site.dir.join("authorized"), keys).unwrap();
         std::fs::create_dir_all(self.site.dir.join("www")).unwrap();
-        self.start_relay();
+    }
+
+    /// The same with two relays.
+    fn start_with_second_relay(&mut self) {
+        let addresses = format!(
+            "ip address add {}/24 dev pathA; ip address add {}/24 dev nb",
+            SECOND[0], SECOND[1]
+        );
+        sh(&self.site, Host::Right, &addresses);
+        self.authorize();
+        self.start_relay(Who::Relay, &RELAY);
+        self.start_relay(Who::SecondRelay, &SECOND);
+        self.relays = ["10.77.1.2,10.77.1.3", "10.78.0.1,10.78.0.3"];
+        self.start_server();
+    }
+
+    fn start_server(&mut self) {
         let mut web = self.command(Who::Server, "python3");
         web.args(["-m", "http.server", "8080", "--directory", "www"]);
         self.site.begin_service(web, "python3", "tcp", 8080);
@@ -182,9 +208,12 @@ impl Homes {
         wait_for("the server to be registered", || self.is_registered());
     }
 
-    fn start_relay(&mut self) {
-        let mut relay = self.command(Who::Relay, MANYPATH);
+    fn start_relay(&mut self, who: Who, locals: &[&str]) {
+        let mut relay = self.command(who, MANYPATH);
         relay.args(["serve", "-v", "--relay", "--authorized", "authorized"]);
+        for local in locals {
+            relay.args(["--local", *local]);
+        }
         self.site.begin_service(relay, MANYPATH, "udp", 9899);
     }
 
@@ -204,6 +233,7 @@ impl Homes {
             Who::Client => (inner(Host::Left, self.client), "client"),
             Who::Server => (inner(Host::Right, self.server), "server"),
             Who::Relay => (self.site.command(Host::Right, find(program)), "relay"),
+            Who::SecondRelay => (self.site.command(Host::Right, find(program)), "relay-2"),
         };
         for (variable, what) in [
             ("MANYPATH_KEYS", "keys"),
@@ -455,13 +485,33 @@ fn a_server_registers_again_when_its_relay_has_restarted() {
     let at = homes.site.services.len() - 3;
     homes.site.services[at].kill().unwrap();
     homes.site.services[at].wait().unwrap();
-    homes.start_relay();
+    homes.start_relay(Who::Relay, &[]);
     wait_for("the server to be registered", || {
         homes.counter(Who::Relay, "stack_hosts_registered") > 0
     });
     let done = homes.fetch(1);
     assert_eq!(done.stdout.split(' ').next(), Some("200"), "{done:?}");
     assert!(homes.has_got(&file));
+}
+
+/// The path from the new network to the old relay is never confirmed, so it does not fail either.
+#[test]
+fn a_client_that_changes_its_network_leaves_a_relay_that_went_meanwhile() {
+    let mut homes = Homes::wired(Symmetric, PortRestricted);
+    homes.start_with_second_relay();
+    let file = homes.site.random_file("file", 4 << 20);
+    let mut curl = homes.begin_download(200);
+    homes.wait_for_bytes(300_000);
+    // After the relay there are the other one, the web server and the server's manypath.
+    let relay = homes.site.services[homes.site.services.len() - 4].id();
+    homes.sh(Who::Relay, &format!("kill -STOP {relay}"));
+    let moved = "ip address del 192.168.2.2/24 dev eth; ip address add 192.168.2.7/24 dev eth
+                 ip route add default via 192.168.2.1";
+    homes.sh(Who::Client, moved);
+    assert!(curl.wait().unwrap().success());
+    assert!(homes.has_got(&file));
+    let log = std::fs::read_to_string(homes.site.dir.join("log-client")).unwrap();
+    assert!(log.contains("all paths to the relay 10.77.1.2:9899 have failed"), "{log}");
 }
 
 /// Seconds within its day of a line of a log.

@@ -24,6 +24,8 @@ const PUNCHES: u32 = 12;
 const PUNCH_PAUSE: Duration = Duration::from_millis(200);
 /// The same later on, as long as there is no other way than the relay.
 const SLOW_PUNCH_PAUSE: Duration = Duration::from_secs(8);
+/// For how long a relay may let packets go unanswered where no path to it works.
+const SILENCE: Duration = Duration::from_secs(8);
 /// Most pairs of addresses that are tried, of those that the relay sees and of those that the other end tells each.
 const MAX_PAIRS: usize = 8;
 
@@ -39,6 +41,8 @@ pub(super) struct Leg {
     punches: u32,
     asks_again: Option<Instant>,
     pub(super) last: Instant,
+    /// Since when packets have been sent and none has come.
+    unanswered: Option<Instant>,
 }
 
 impl Rendezvous {
@@ -49,6 +53,7 @@ impl Rendezvous {
             match self.by_remote.get(&remote).copied() {
                 Some(id) => {
                     self.send_parcel(base, id, &parcel);
+                    self.leave_silent_relay(base, id);
                     // Should this relay not lead there, the next one gets it, too.
                     self.searches.get_mut(&remote).map(|search| search.hold(parcel));
                 }
@@ -66,6 +71,7 @@ impl Rendezvous {
         let now = base.core.now;
         let Some(leg) = self.legs.get_mut(&id) else { return };
         leg.last = now;
+        leg.unanswered.get_or_insert(now);
         let (association, flow) = leg.carrier;
         let time = Duration::from_nanos(now.as_nanos());
         let sent =
@@ -88,9 +94,9 @@ impl Rendezvous {
             self.end_leg(base, old);
         }
         let id = DatagramId(base.core.next_id());
-        let last = base.core.now;
-        let leg =
-            Leg { carrier, remote, seen: SeenAt::default(), punches: 0, asks_again: None, last };
+        let (seen, last) = (SeenAt::default(), base.core.now);
+        let (punches, asks_again, unanswered) = (0, None, None);
+        let leg = Leg { carrier, remote, seen, punches, asks_again, last, unanswered };
         self.legs.insert(id, leg);
         self.by_remote.insert(remote, id);
         use_datagrams(base, carrier.0, carrier.1, id);
@@ -109,7 +115,7 @@ impl Rendezvous {
         let Some(leg) = self.legs.get_mut(&id) else {
             return self.pass_over(base, id, payload);
         };
-        leg.last = now;
+        (leg.last, leg.unanswered) = (now, None);
         let remote = leg.remote;
         self.on_joined(id);
         let Some(own) = base.core.scopes.own_key() else { return true };
@@ -207,6 +213,18 @@ impl Rendezvous {
         info!(target: log::PATH, "all paths to the relay {} have failed", base.core.peer_name(id));
         for leg in by_it {
             self.on_way_closed(base, leg, None);
+        }
+    }
+
+    /// As [`Self::leave_failed_relay`] where nothing says that a path has failed: one that was never confirmed, as from
+    /// a network to which this host has moved, stays so for as long as the relay is silent.
+    fn leave_silent_relay(&mut self, base: &mut Base, id: DatagramId) {
+        let now = base.core.now;
+        let is_silent =
+            |leg: &&Leg| leg.unanswered.is_some_and(|since| now.since(since) >= SILENCE);
+        let carrier = self.legs.get(&id).filter(is_silent).map(|leg| leg.carrier);
+        if let Some((association, _)) = carrier {
+            self.leave_failed_relay(base, association);
         }
     }
 
