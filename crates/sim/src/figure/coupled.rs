@@ -119,9 +119,11 @@ fn draw(runs: &Runs<'_>) -> Chart {
     };
     let laws = RATES.iter().flat_map(|rate| {
         let ratio = ratio_of_capacities(rate);
+        // The names once, where there is room for them.
+        let name = |name| if *rate == RATES[0] { name } else { "" };
         [
-            at(3, Some(ratio), law_of_lia(ratio), "LIA's equilibrium"),
-            at(4, Some(ratio), optimum(), "one packet per round trip of the others"),
+            at(3, Some(ratio), law_of_lia(ratio), name("law of LIA")),
+            at(4, Some(ratio), optimum(), name("optimum")),
         ]
     });
     let single = Panel {

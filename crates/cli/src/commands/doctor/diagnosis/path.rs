@@ -172,7 +172,7 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
             new("address-not-served", text)
         }
         // Sockets of a manypath are bound to their interfaces: over another one nobody is there.
-        Udp::PortClosed if is_silent_elsewhere(findings, path) => {
+        Udp::PortClosed if may_listen_elsewhere(findings, path) => {
             let text = format!(
                 "nothing listens on {} for this path, though it may for others",
                 path.remote.ip()
@@ -208,10 +208,11 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
     }
 }
 
-/// Whether nothing is said about the same address on another path.
-fn is_silent_elsewhere(findings: &Findings, path: &PathFinding) -> bool {
+/// Whether somebody may listen at the same address for another path: there it refuses associations, or nothing is said.
+fn may_listen_elsewhere(findings: &Findings, path: &PathFinding) -> bool {
     let same = |other: &&PathFinding| other.remote == path.remote;
-    findings.paths.iter().filter(same).any(|other| other.udp == Udp::Silent)
+    let may = |udp: &Udp| matches!(udp, Udp::Silent | Udp::Aborted { .. });
+    findings.paths.iter().filter(same).any(|other| may(&other.udp))
 }
 
 fn silent(findings: &Findings, path: &PathFinding) -> Cause {

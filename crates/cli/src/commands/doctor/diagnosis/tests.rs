@@ -208,6 +208,10 @@ fn what_all_paths_have_in_common_is_the_peers() {
     let wants = aborted(true);
     assert_eq!((wants.name, wants.place), ("encryption-required", Place::Here));
     assert_eq!(command(&wants), "manypath config set encrypt=opportunistic");
+    let refused = PathFinding { udp: Udp::Aborted { wants_encryption: true }, ..path(2) };
+    let elsewhere = PathFinding { remote: refused.remote, ..closed(1) };
+    let both = names(&host(vec![refused, elsewhere]));
+    assert_eq!(both, ["encryption-required", "address-not-served"]);
     assert_eq!(names(&host(Vec::new())), ["no-uplink"]);
 }
 
