@@ -126,7 +126,7 @@ pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
     if sctp::owns(fd) {
         return sctp::manypath_dup3(fd, to, 0);
     }
-    sctp::give_way(to, fd);
+    sctp::give_way(to, fd, 0);
     // SAFETY: the function of the C library has this type.
     let real = unsafe { next!(dup2, unsafe extern "C" fn(c_int, c_int) -> c_int) };
     // SAFETY: it touches no memory.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if sctp::owns(fd) {
         return sctp::manypath_dup3(fd, to, flags);
     }
-    sctp::give_way(to, fd);
+    sctp::give_way(to, fd, flags);
     // SAFETY: the function of the C library has this type.
     let real = unsafe { next!(dup3, unsafe extern "C" fn(c_int, c_int, c_int) -> c_int) };
     // SAFETY: it touches no memory.

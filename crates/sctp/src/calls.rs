@@ -71,7 +71,11 @@ fn with_open<T>(
 pub(crate) fn ask(fd: RawFd, request: Request) -> Result<Vec<u8>, Errno> {
     match inherited::of(fd) {
         Some((parent, id)) => parent.ask(id, &request),
-        None => with(fd, |sockets, host, id| request.perform(sockets, host, id)),
+        None => {
+            let asked = request.clone();
+            let open = |state: &mut State| state.open_for(&asked);
+            with_open(fd, open, |sockets, host, id| request.perform(sockets, host, id))
+        }
     }
 }
 

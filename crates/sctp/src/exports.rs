@@ -163,15 +163,16 @@ pub extern "C" fn manypath_dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if fd == to && crate::owns(fd) {
         return fd;
     }
-    give_way(to, fd);
+    give_way(to, fd, flags);
     foreign!(fd, dup3(fd, to, flags));
     answer(calls::duplicate(fd, || system::dup3(fd, to, flags)))
 }
 
 /// Leaves the SCTP socket of `fd` if it has one: `dup2` or `dup3` is about to put `by` in its place, which closes it.
-/// Does nothing if they will fail because `by` is no descriptor.
-pub fn give_way(fd: c_int, by: c_int) {
-    if crate::owns(fd) && fd != by && system::control(by, libc::F_GETFD, 0).is_ok() {
+/// Does nothing if they will fail because `by` is no descriptor, or `dup3` does not know one of the flags.
+pub fn give_way(fd: c_int, by: c_int, flags: c_int) {
+    let sound = fd != by && flags & !libc::O_CLOEXEC == 0;
+    if sound && crate::owns(fd) && system::control(by, libc::F_GETFD, 0).is_ok() {
         // Like close, it can only fail for what is no socket of ours.
         let _left = calls::leave(fd);
     }

@@ -167,6 +167,7 @@ fn perform(
         return Ok((Vec::new(), None));
     }
     let done = stack.with(|state| {
+        state.open_for(&request);
         let (sockets, mut host) = state.parts();
         request.perform(sockets, &mut host, id)
     });

@@ -5,10 +5,13 @@ use crate::descriptor::Signal;
 use crate::lock::{Guard, Lock};
 use crate::place::{self, Place, Settings};
 use crate::process::stranger;
+use crate::request::Request;
 use crate::system::KeptErrno;
 use crate::uplinks::{self, Uplinks};
 use manypath_engine::{AssociationId, Instant};
 use manypath_net::{Clock, Driver};
+use manypath_sockets::address::decode_packed;
+use manypath_sockets::constants::SCTP_SOCKOPT_BINDX_ADD;
 use manypath_sockets::{Errno, Host, SocketId, Sockets};
 use mio::{Events, Poll, Token, Waker};
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,6 +218,28 @@ impl State {
     pub(crate) fn open_towards(&mut self, peers: &[SocketAddr]) {
         let now = self.clock.now();
         self.uplinks.open_links(now, &mut self.driver, &mut self.sockets, peers);
+    }
+
+    /// Opens the addresses that a request needs.
+    pub(crate) fn open_for(&mut self, request: &Request) {
+        match request {
+            Request::Send(sending) => self.open_towards(&sending.to),
+            // As the sctp_bindx of libsctp asks.
+            Request::SetOption { option: (libc::IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD), value } => {
+                self.open_own(&decode_packed(value).unwrap_or_default());
+            }
+            Request::SetOption { .. }
+            | Request::Option { .. }
+            | Request::Receive { .. }
+            | Request::OwnName
+            | Request::PeerName
+            | Request::Addresses { .. }
+            | Request::ShutDown(..)
+            | Request::Pending
+            | Request::Close
+            | Request::Fork
+            | Request::Accept(_) => {}
+        }
     }
 
     /// When there is something to do next, if nothing happens before.

@@ -100,7 +100,7 @@ impl Uplinks {
         wanted: &[SocketAddr],
     ) {
         let links = wanted.iter().filter_map(|address| link_of(*address));
-        let links: Vec<_> = links.filter(|link| !self.links.contains(link)).collect();
+        let links: Vec<_> = links.filter(|link| *link != 0 && !self.links.contains(link)).collect();
         if links.is_empty() {
             return;
         }

@@ -32,7 +32,7 @@ const FLOWS: [&str; 4] = ["1", "2", "4", "8"];
 const RATES: [&str; 4] = ["10000000", "20000000", "30000000", "40000000"];
 const RATE_B: f64 = 20e6;
 const USERS: f64 = 10.0;
-/// Payload of a packet; the round trip without queues, the access networks' jitter included.
+/// Payload of a packet; the round trip without queues, with part of the access networks' jitter.
 const PACKET_BITS: f64 = 1444.0 * 8.0;
 const ROUND_TRIP_S: f64 = 0.145;
 

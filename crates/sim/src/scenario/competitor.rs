@@ -95,8 +95,10 @@ pub(super) fn read_all(
     for (number, section) in root.tables("competitor")?.into_iter().enumerate() {
         let competitor = Competitor::read(section, number, paths)?;
         let mut taken = all.iter().map(|other| &*other.name).chain(apps.iter().copied());
-        if taken.any(|name| name == competitor.name) {
-            let message = format!("\"{}\" is a name already: give it another", competitor.name);
+        let is_streams =
+            competitor.name.strip_prefix('s').is_some_and(|number| number.parse::<u16>().is_ok());
+        if competitor.name.is_empty() || is_streams || taken.any(|name| name == competitor.name) {
+            let message = format!("the name \"{}\" is taken: choose another", competitor.name);
             return Err(root.error("competitor", message));
         }
         all.push(competitor);

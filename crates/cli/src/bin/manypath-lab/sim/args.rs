@@ -126,7 +126,7 @@ pub(crate) struct SimPlanArgs {
     pub(crate) json: bool,
 }
 
-/// What the command line changes in a scenario, and which part of it counts.
+/// What the command line changes in a scenario, and which setups and cases to run.
 #[derive(Args, Debug)]
 pub(crate) struct Changes {
     /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.

@@ -57,8 +57,8 @@ pub(super) fn load(file: &Path, seeds: Option<u32>, changes: &Changes) -> Result
     let text = std::fs::read_to_string(file).map_err(|e| Failure::new(format!("{name}: {e}")))?;
     let plan = Plan::parse(&text, &name, &overrides(seeds, set)?);
     let mut plan = plan.map_err(|e| Failure::usage(e.to_string()))?;
-    plan.retain(setups, cases).map_err(Failure::usage)?;
     check(&plan).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
+    plan.retain(setups, cases).map_err(Failure::usage)?;
     Ok(plan)
 }
 

@@ -52,6 +52,9 @@ impl fmt::Display for Effort {
     }
 }
 
+/// What stands around the notes of a figure, so that a page can be given newer ones.
+pub(super) const NOTES: [&str; 2] = ["<!-- notes -->", "<!-- end of notes -->"];
+
 /// What the page says of a figure.
 pub(super) struct Section {
     pub(super) figure: &'static Figure,
@@ -112,7 +115,8 @@ fn section(result: &Result, heading: &str) -> String {
     );
     out += &table(verdict);
     out += &bars::to_markdown(chart);
-    out += &format!("\n{}\n", figure.notes.trim());
+    let [begin, end] = NOTES;
+    out += &format!("\n{begin}\n\n{}\n\n{end}\n", figure.notes.trim());
     out
 }
 

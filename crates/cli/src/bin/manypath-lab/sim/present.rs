@@ -2,7 +2,7 @@
 //! them anew: those in the folder of the page keep their sections of the page that was there, with the criteria of the
 //! verdict and the notes of today, those in folders below get a short one that leads there.
 
-use super::page::{Section, table};
+use super::page::{NOTES, Section, table};
 use crate::failure::Failure;
 use manypath_sim::figure::{Criterion, Figure, figures};
 use std::path::Path;
@@ -45,12 +45,19 @@ fn kept(figure: &'static Figure, page: &str, verdict: &[Criterion]) -> Option<Se
     })
 }
 
-/// A section with this table of criteria and these notes, which begin with bold words, in place of its own.
+/// A section with this table of criteria, and with these notes if it is marked where its own are.
 fn renewed(text: &str, verdict: &[Criterion], notes: &str) -> String {
     let Some((head, rest)) = text.split_once("\n| criterion |") else { return text.to_owned() };
     let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
-    let pictures = after.find("**").map_or(after, |end| &after[..end]);
-    format!("{head}\n{}\n{pictures}{}", table(verdict), notes.trim())
+    let [begin, end] = NOTES;
+    let parts = after.split_once(begin).zip(after.split_once(end));
+    let after = match parts {
+        Some(((before, _), (_, behind))) => {
+            format!("{before}{begin}\n\n{}\n\n{end}{behind}", notes.trim())
+        }
+        None => after.to_owned(),
+    };
+    format!("{head}\n{}\n{after}", table(verdict))
 }
 
 /// What there is to say of a figure whose files are in `folder`.
@@ -138,7 +145,8 @@ mod tests {
         )
         .unwrap();
         let before = "# old\n\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n\n\
-                      | criterion | published |\n|---|---|\n| gone | 1 |\n\n**Old** notes.\n\n\
+                      | criterion | published |\n|---|---|\n| gone | 1 |\n\n**Bars**\n\n\
+                      <!-- notes -->\n\n**Old** notes.\n\n<!-- end of notes -->\n\n[All of it](x.md).\n\n\
                       ## dreibholz2010-fig5: gone\n\nno verdict\n";
         write(out.join("README.md"), before).unwrap();
         let text = page(&sections(&out).unwrap());
@@ -149,7 +157,8 @@ mod tests {
             "\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n\n| criterion |",
         );
         has("| order | a | b | c | yes |");
-        has("**What the paper says.**");
+        has("**Bars**\n\n<!-- notes -->\n\n**What the paper says.**");
+        has("<!-- end of notes -->\n\n[All of it](x.md).\n");
         has("| 1 of 2 | 9 runs, 1 seed, 20 s measured in each |");
         has("[All of it](dyn/manypath-dynamic.md)");
         has("| goodput | 1 | 0.7 \\| &lt; | 2 | **no** |");

@@ -195,7 +195,9 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
             new("nobody-listens", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }
         Udp::Aborted { wants_encryption: true } => {
-            let text = format!("{host} takes encrypted associations only, and `encrypt` is off");
+            let text = format!(
+                "{host} takes encrypted associations only, and `encrypt` is off here, in the settings or by a rule"
+            );
             new("encryption-required", text).mend("manypath config set encrypt=opportunistic")
         }
         Udp::Aborted { wants_encryption: false } => {

@@ -35,7 +35,7 @@ pub(super) fn look(findings: &mut Findings) {
         Err(error) => findings.files.push(fault("paths", error)),
     }
     let settings = SettingsFile::usual().read();
-    // Stacks that encrypt nothing make no key, so neither does a look at it.
+    // Stacks that encrypt nothing make no key, so neither does doctor.
     let encrypts = !settings.as_ref().is_ok_and(|all| is_off(all));
     if let Err(error) = settings {
         findings.files.push(settings_fault(error));
