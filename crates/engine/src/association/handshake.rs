@@ -1,4 +1,4 @@
-//! What the handshake settles, and what of it is said and measured (RFC 9260 section 5).
+//! What the handshake settles: what it announces, and which round trips it measures (RFC 9260 section 5).
 
 use super::announcement::{Announcement, Identity};
 use super::authentication::Security;
@@ -60,11 +60,13 @@ impl Handshake {
     }
 
     /// Whether a packet over `addr` may come from another user of the peer's host: the peer was asked at a privileged
-    /// port, which proves who answers, and the packet comes from another port.
+    /// port, which proves who answers, and the packet comes from another port. Or from another host: one with the same
+    /// link-local address on another link.
     pub(super) fn is_unproven(&self, addr: &PathAddr) -> bool {
         let asked = self.path.remote;
         let proves = self.initiated && pairing::is_privileged(&asked);
-        proves && addr.remote.port() != asked.port()
+        (proves && addr.remote.port() != asked.port())
+            || pairing::is_on_other_link(&asked, &addr.remote)
     }
 
     /// The INIT of this association.

@@ -174,6 +174,12 @@ fn link_of(address: &SocketAddr) -> Option<u32> {
     }
 }
 
+/// Whether both are one IPv6 link-local address at two interfaces: two hosts (RFC 4007 section 6).
+pub(crate) fn is_on_other_link(one: &SocketAddr, other: &SocketAddr) -> bool {
+    let links = link_of(one).zip(link_of(other));
+    one.ip() == other.ip() && links.is_some_and(|(one, other)| one != other)
+}
+
 /// Loopback reaches only loopback, link-local only link-local. IPv4-mapped IPv6 addresses must not be
 /// sent (RFC 9260 section 3.3.2.1.2) and are not used. IPv6 link-local addresses mean
 /// nothing without an interface, and an SCTP address parameter has none: never listed, and never used where

@@ -1,9 +1,9 @@
-use super::{acceptable, announced, candidates, may_pair, pairs, same_scope};
+use super::{acceptable, announced, candidates, is_on_other_link, may_pair, pairs, same_scope};
 use crate::config::LocalAddress;
 use crate::path::PathAddr;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 fn local(addr: &str, prefix_len: u8) -> LocalAddress {
     LocalAddress { addr: socket(addr), prefix_len, interface: 0, mtu: 1500 }
@@ -151,4 +151,14 @@ fn hash_identifiers_are_reached_from_each_other_alone() {
         (pair("2001:db8::2", "2001:db8::1"), pair("2001:2f::1", "2001:2f::2"));
     assert!(!acceptable(&by_place, own), "nobody lists the name of another host");
     assert!(acceptable(&by_name, place), "a host has places beside its name");
+}
+
+#[test]
+fn a_link_local_address_is_another_host_on_another_link() {
+    let at = |scope| SocketAddr::V6(SocketAddrV6::new("fe80::9".parse().unwrap(), 7, 0, scope));
+    assert!(is_on_other_link(&at(2), &at(3)));
+    assert!(!is_on_other_link(&at(2), &at(2)));
+    assert!(!is_on_other_link(&at(2), &at(0)), "the link is not known");
+    let global = |scope| SocketAddr::V6(SocketAddrV6::new("fd00::9".parse().unwrap(), 7, 0, scope));
+    assert!(!is_on_other_link(&global(2), &global(3)));
 }
