@@ -208,7 +208,8 @@ impl Sockets {
         self.mark_news(owner);
         let Some(socket) = self.sockets.get_mut(&owner) else { return };
         let Some(association) = socket.associations.get_mut(&number) else { return };
-        if let Event::Undelivered { message, reliability, .. } = &event
+        // What was sent may have arrived, and must not arrive twice.
+        if let Event::Undelivered { message, sent: false, reliability } = &event
             && association.may_begin_elsewhere()
             && !socket.settings.explicit_end
         {
