@@ -97,7 +97,10 @@ impl Association {
         if let Some(path) = self.paths.get_mut(via) {
             path.stats_mut().packets_received += 1;
             path.stats_mut().bytes_received += len as u64;
-            path.rtt_mut().note_order(delivery.in_order);
+            // A packet at an address that is no path yet came another way.
+            if path.addr() == addr {
+                path.rtt_mut().note_order(delivery.in_order);
+            }
         }
         self.statistics.on_packet();
         let ecn = delivery.ecn;

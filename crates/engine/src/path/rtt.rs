@@ -5,8 +5,8 @@ use crate::time::{Duration, Instant};
 
 /// Allowance for scheduling delay.
 const LEAST_SLACK: Duration = Duration::from_millis(20);
-/// With each round trip the hold-up becomes shorter by one part of so many: half of it is left after 22. After so many
-/// round trips without a sample nothing is.
+/// With each sample the hold-up becomes shorter by one part of so many: half of it is left after 22. The first sample
+/// after so many round trips without one leaves nothing of it.
 const HOLD_UP_DECAY: u32 = 32;
 
 /// RTT estimator of one path.

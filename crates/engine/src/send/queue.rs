@@ -276,6 +276,11 @@ impl SendQueue {
         self.count_unsent();
     }
 
+    /// How many streams have little to send, and go before bulk data.
+    pub(crate) fn sparse(&self) -> usize {
+        self.scheduler.sparse()
+    }
+
     /// The dynamic mapping, if that is what is used.
     pub(crate) fn dynamic(&self) -> Option<&DynamicMap> {
         self.dynamic.as_ref()
@@ -359,8 +364,7 @@ impl SendQueue {
             && self.next_stream(taker).is_some_and(|id| self.home(id, taker.usable).is_some())
     }
 
-    /// The stream that is to go next, and the payload size of its next fragment of at most `limit`
-    /// bytes.
+    /// The stream that is to go next, and the payload size of its next fragment of at most `limit` bytes.
     pub(crate) fn next(&self, taker: Taker, limit: usize) -> Option<(StreamId, usize)> {
         let id = self.next_stream(taker)?;
         let waiting = self.streams.get(id)?.waiting.front()?;

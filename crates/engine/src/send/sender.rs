@@ -328,7 +328,8 @@ impl Sender {
     pub(super) fn taker(&self, now: Instant, paths: &Paths, usable: PathSet, id: PathId) -> Taker {
         let mut taker = Taker::alone(id, usable);
         // A closed window is probed over one path alone.
-        taker.late = self.selector.is_late(paths, beside(paths, usable, id), id)
+        let beside = beside(paths, usable, id);
+        taker.late = self.selector.is_late(paths, beside, id, self.queue.sparse())
             && self.rwnd_for_new() >= self.fragment_size(paths);
         if let (Some(dynamic), Some(helper)) = (self.queue.dynamic(), paths.get(id))
             && dynamic.shares().admitted().contains(id)

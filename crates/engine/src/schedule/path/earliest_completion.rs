@@ -10,13 +10,13 @@
 //! left  <  sum(cwnd_f * T / srtt_f),    T = forward_s - min(forward_f),    forward = srtt - least rtt / 2
 //! ```
 //!
-//! Where packets are delivered in order by what is below (TCP), one that is lost holds up all behind it. There
-//! `forward` is as long as packets were held up lately (`Rtt::arrival_delay`), and while another path delivers sooner,
-//! sparse streams use that one (`is_late`). Bulk data uses both.
-//!
 //! where `T` is the time that the slow path gives the fast ones. A path in slow start doubles what it carries with each
 //! round trip: it delivers `cwnd_f * (2^(T / srtt_f) - 1)`. Without that half of a first small window of credit would go to
 //! the slow path, and the fast one stand still until it has come.
+//!
+//! Where packets are delivered in order by what is below (TCP), one that is lost holds up all behind it. Of such a fast
+//! path `forward` is as long as packets were held up lately (`Rtt::arrival_delay`), and while another path delivers
+//! sooner, sparse streams use that one (`is_late`). Bulk data uses both.
 //!
 //! What a round trip takes beyond the least is time in the queue on the way to the peer. What is
 //! left is what can be sent before the peer must open its window: with small windows the rule is
@@ -42,26 +42,30 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
     let faster = || paths.iter().filter(is_faster);
     let arrival = |path: &Path| path.rtt().arrival_delay();
     let Some(fastest) = faster().map(arrival).min() else { return true };
-    let time = arrival(slow).saturating_sub(fastest);
+    // Without the hold-up of the slow path: one that carries nothing would never be measured again.
+    let time = slow.forward_delay().saturating_sub(fastest);
     let delivered = faster().map(|path| delivered(path, time)).fold(0, u64::saturating_add);
     left as u64 >= delivered
 }
 
-/// Whether packets on `id` may be held up for so long by what is below that another path delivers sooner, even if a
-/// packet has its turn there first. Never true for the one with the least delay, which [`is_worth_using`]: something is
-/// always sent.
-pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId) -> bool {
+/// Whether packets on `id` may be held up for so long by what is below that another path delivers sooner, even if all of
+/// `waiting` packets have their turns there first. Never true for the path with the least delay, and [`is_worth_using`]
+/// is true for that one: something is always sent.
+pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId, waiting: usize) -> bool {
     let path = paths.get(id).filter(|path| path.rtt().hold_up().is_some());
     let Some(delay) = path.map(|path| path.rtt().arrival_delay()) else { return false };
     let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
-    others.filter_map(next_arrival).any(|other| other < delay)
+    others.filter_map(|path| last_arrival(path, waiting)).any(|other| other < delay)
 }
 
-/// How long a packet may take over `path` that leaves as soon as the window lets it, once measured.
-fn next_arrival(path: &Path) -> Option<Duration> {
+/// How long the last of `waiting` packets may take over `path`, which leave as soon as the window lets them. None before
+/// the first measurement.
+fn last_arrival(path: &Path, waiting: usize) -> Option<Duration> {
     let rate = path.window_rate().filter(|_| path.rtt().smoothed().is_some())?.max(1);
-    let turn = 1_000_000_000 * path.congestion().chunk_limit() as u64 / rate;
-    let turn = if path.has_window() { 0 } else { turn };
+    let packet = path.congestion().chunk_limit().max(1);
+    let free = path.congestion().window().saturating_sub(path.in_flight()).div_ceil(packet);
+    let behind = waiting.max(1).saturating_sub(free) as u64;
+    let turn = (1_000_000_000 * packet as u64).saturating_mul(behind) / rate;
     Some(path.rtt().arrival_delay() + Duration::from_nanos(turn))
 }
 
@@ -142,19 +146,23 @@ mod tests {
     #[test]
     fn a_path_that_holds_packets_up_is_late_while_another_one_delivers_sooner() {
         let (mut paths, all) = two([Some(20), Some(60)]);
-        assert!(!is_late(&paths, all, FAST), "nothing is below");
+        assert!(!is_late(&paths, all, FAST, 1), "nothing is below");
         hold_up(&mut paths, FAST, 20);
-        assert!(!is_late(&paths, all, FAST), "nothing was held up");
+        assert!(!is_late(&paths, all, FAST, 1), "nothing was held up");
         hold_up(&mut paths, FAST, 100);
         // 10 ms to the peer and 80 ms in wait, beside 30 ms.
-        assert!(is_late(&paths, all, FAST));
-        assert!(!is_late(&paths, all, SLOW));
+        assert!(is_late(&paths, all, FAST, 1));
+        assert!(
+            !is_late(&paths, all, FAST, 1000),
+            "the last of so many would wait for longer there"
+        );
+        assert!(!is_late(&paths, all, SLOW, 1));
         let mut only = PathSet::default();
         only.insert(FAST);
-        assert!(!is_late(&paths, only, FAST), "alone");
+        assert!(!is_late(&paths, only, FAST, 1), "alone");
         hold_up(&mut paths, SLOW, 200);
-        assert!(!is_late(&paths, all, FAST), "the other one is held up for longer");
-        assert!(is_late(&paths, all, SLOW));
+        assert!(!is_late(&paths, all, FAST, 1), "the other one is held up for longer");
+        assert!(is_late(&paths, all, SLOW, 1));
     }
 
     #[test]
@@ -162,7 +170,7 @@ mod tests {
         let (mut paths, all) = two([Some(20), Some(60)]);
         assert!(!is_worth_using(&paths, all, SLOW, 100));
         hold_up(&mut paths, FAST, 100);
-        assert!(is_late(&paths, all, FAST) && is_worth_using(&paths, all, SLOW, 100));
+        assert!(is_late(&paths, all, FAST, 1) && is_worth_using(&paths, all, SLOW, 100));
     }
 
     #[test]

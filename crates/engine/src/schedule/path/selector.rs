@@ -104,14 +104,20 @@ impl PathSelector {
         }
     }
 
-    /// Whether sparse streams should leave `id` to bulk data, because another path delivers sooner. Never true for all
-    /// paths, nor for the only one that [`Self::is_worth_using`].
-    pub(crate) fn is_late(&self, paths: &Paths, usable: PathSet, id: PathId) -> bool {
+    /// Whether sparse streams, `waiting` of which have something to send, should leave `id` to bulk data, because another
+    /// path delivers sooner. Never true for all paths, nor for the only one that [`Self::is_worth_using`].
+    pub(crate) fn is_late(
+        &self,
+        paths: &Paths,
+        usable: PathSet,
+        id: PathId,
+        waiting: usize,
+    ) -> bool {
         let by_completion = matches!(
             self.scheduling,
             PathScheduling::EarliestCompletion | PathScheduling::RedundantInteractive
         );
-        by_completion && self.custom.is_none() && is_late(paths, usable, id)
+        by_completion && self.custom.is_none() && is_late(paths, usable, id, waiting)
     }
 
     /// Whether `id` should carry something. True for the fastest path, so that something is always

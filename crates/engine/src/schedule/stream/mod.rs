@@ -64,6 +64,10 @@ pub(crate) trait StreamScheduler: Debug + Send {
     fn is_sparse(&self, _stream: StreamId) -> bool {
         false
     }
+    /// How many streams are sparse.
+    fn sparse(&self) -> usize {
+        0
+    }
     /// Whether all streams have parts of the whole, whichever paths they are tied to: then [`Self::owed`] finds who has
     /// too little, and streams of different paths share one lane.
     fn has_common_parts(&self) -> bool {

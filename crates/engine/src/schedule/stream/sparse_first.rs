@@ -53,6 +53,10 @@ impl StreamScheduler for SparseFirst {
         self.members.contains(&stream)
     }
 
+    fn sparse(&self) -> usize {
+        self.members.len()
+    }
+
     fn on_sent(&mut self, stream: StreamId, departure: Departure) {
         if !self.members.contains(&stream) {
             self.run = 0;
