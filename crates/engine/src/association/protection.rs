@@ -287,7 +287,8 @@ impl Security {
         Resumed::of(agreed, (offer, own), (keys, numbers))
     }
 
-    /// Whether a COOKIE ECHO may come without protection, which is perhaps the one that made the association. With keys a peer that restarts would have to know those
+    /// Whether a COOKIE ECHO may come without protection. `is_repeated` tells whether it has the cookie that made the
+    /// association. With keys a peer that restarts would have to know those
     /// for restarts, which are not supported: "all sent packets with COOKIE ECHO will be dropped" (draft
     /// section 5.4). If the COOKIE ACK was lost the peer sends the same cookie again, though it has no keys yet. The cookie
     /// of a resumed association never comes otherwise.

@@ -105,9 +105,9 @@ impl ReceiveWindow {
     /// filled from a reserve of the size of the window itself. A peer that keeps to the window has
     /// never more than a window of holes, so the reserve is never short for it.
     ///
-    /// A chunk may be larger than the whole buffer: "the sender can always have one DATA chunk in flight" (section
-    /// 6.1), and sends no smaller one instead. It is taken while nothing else is held, if it is the next: then nothing
-    /// that is missing needs the room.
+    /// A chunk may be larger than the whole buffer: it comes as a zero window probe (section 6.1 rule A), and the sender
+    /// sends no smaller one instead. It is taken while nothing else is held, if it is the next: then nothing that is
+    /// missing needs the room.
     pub(crate) fn accepts(&self, bytes: usize, place: Place) -> bool {
         let memory = if place.fills_hole { self.reserve } else { self.allowance };
         self.fits(bytes, place) && self.cost() + bytes + self.overhead <= memory
