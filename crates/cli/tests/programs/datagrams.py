@@ -23,6 +23,7 @@ segments HOST PORT        UDP_SEGMENT (GSO): as an option and as a control messa
 """
 
 import ctypes
+import errno
 import json
 import select
 import socket
@@ -312,7 +313,10 @@ def stream(program, say, count, interval):
                 say(struct.pack("!Id", sent, called) + bytes(148))
                 longest = max(longest, (time.monotonic() - called) * 1000)
                 sent += 1
-        except ConnectionRefusedError:
+        except OSError as error:
+            # The second: while the socket is connected anew.
+            if error.errno not in (errno.ECONNREFUSED, errno.EDESTADDRREQ):
+                raise
             errors += 1
             sent += not ready
     lost_at = [at for number, at in enumerate(sent_at) if number not in delays]
