@@ -219,11 +219,12 @@ impl Rendezvous {
     /// As [`Self::leave_failed_relay`] where nothing says that a path has failed: one that was never confirmed, as from
     /// a network to which this host has moved, stays so for as long as the relay is silent.
     fn leave_silent_relay(&mut self, base: &mut Base, id: DatagramId) {
+        let Some(leg) = self.legs.get(&id) else { return };
         let now = base.core.now;
-        let is_silent =
-            |leg: &&Leg| leg.unanswered.is_some_and(|since| now.since(since) >= SILENCE);
-        let carrier = self.legs.get(&id).filter(is_silent).map(|leg| leg.carrier);
-        if let Some((association, _)) = carrier {
+        let is_silent = leg.unanswered.is_some_and(|since| now.since(since) >= SILENCE);
+        let (association, _) = leg.carrier;
+        // At the end that is registered there the registration says when to leave.
+        if is_silent && relays_towards(base, leg.remote).is_some() {
             self.leave_failed_relay(base, association);
         }
     }
