@@ -9,8 +9,8 @@ use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
 use core::fmt;
 
-/// Makes the dispatcher of a table: a line for each type of chunk, with the type of its fields, or, if it has none, with
-/// the module that it has all the same. Everything else that concerns a chunk is in its file.
+/// Makes the dispatcher of a table with one line for each type of chunk: with the type of its fields, or with its
+/// module if it has no fields. Everything else about a chunk is in its file.
 macro_rules! chunks {
     (
         $($(#[$doc:meta])* $type:ident: $chunk:ident($fields:ty),)*
