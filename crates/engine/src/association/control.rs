@@ -43,9 +43,10 @@ impl ControlQueue {
         self.chunks.shrink_to_fit();
     }
 
-    /// A COOKIE ACK goes out on `path`.
+    /// A COOKIE ACK goes out on `path`, unless one waits: it answers the copies that came over other paths, too, at whose
+    /// addresses less may be sent.
     pub(crate) fn push_cookie_ack(&mut self, path: PathId) {
-        self.cookie_ack = Some(path);
+        self.cookie_ack.get_or_insert(path);
     }
 
     /// Queues an ERROR chunk with `cause` for the path that `via` names.
@@ -144,5 +145,19 @@ impl Control {
                 packet.push(&Chunk::AsconfAck(AsconfAck { sequence: *sequence, parameters }))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ControlQueue;
+    use crate::path::PathId;
+
+    #[test]
+    fn the_first_copy_of_a_cookie_names_the_path_of_the_answer() {
+        let mut queue = ControlQueue::default();
+        queue.push_cookie_ack(PathId(1));
+        queue.push_cookie_ack(PathId(2));
+        assert_eq!(queue.next_path(), Some(PathId(1)));
     }
 }

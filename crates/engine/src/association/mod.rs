@@ -69,7 +69,7 @@ mod teardown;
 mod timers;
 mod translation;
 mod transmit;
-mod unverified;
+pub(crate) mod unverified;
 pub(crate) mod user;
 
 pub(crate) use authentication::Authenticity;

@@ -8,6 +8,7 @@ use super::state::State;
 use super::statistics::DataTraits;
 use super::tcb::Association;
 use super::teardown;
+use super::unverified;
 use super::user::announce_aborted_parts;
 use crate::config::{NrSack, SackPath};
 use crate::delivery::Delivery;
@@ -89,8 +90,7 @@ impl Association {
         let Some(via) = via else {
             return self.handle_unknown_source(cx, addr, packet, protected);
         };
-        let paths = (&mut self.paths, self.state.sends_heartbeats());
-        self.unverified.earn(cx, paths, &addr, len);
+        unverified::earn(self, cx, &addr, len);
         if protected {
             self.security.note_checksum(via, packet.has_checksum());
         }

@@ -7,6 +7,7 @@
 use super::asconf::AddressChanges;
 use super::context::Context;
 use super::path_manager::Addressing;
+use super::tcb::Association;
 use crate::allowance::Allowance;
 use crate::path::heartbeat::Probed;
 use crate::path::{Path, PathAddr, PathId, Paths};
@@ -25,10 +26,15 @@ pub(super) struct Unverified {
     withholds: bool,
 }
 
+/// A packet of `len` bytes with our tag has come over `addr`. HEARTBEATs that were withheld leave, as many as it
+/// allows, unless none are sent in the association's state.
+pub(crate) fn earn(association: &mut Association, cx: &Context<'_>, addr: &PathAddr, len: usize) {
+    let paths = (&mut association.paths, association.state.sends_heartbeats());
+    association.unverified.earn(cx, paths, addr, len);
+}
+
 impl Unverified {
-    /// A packet of `len` bytes with our tag has come over `addr`. HEARTBEATs that were withheld leave, as many as it
-    /// allows, unless none are sent in the association's state.
-    pub(super) fn earn(
+    fn earn(
         &mut self,
         cx: &Context<'_>,
         (paths, sends_heartbeats): (&mut Paths, bool),

@@ -12,6 +12,7 @@ use crate::association::cookie::Cookie;
 use crate::association::doubt;
 use crate::association::restart::{give_way, gives_way, is_duplicate};
 use crate::association::setup::reply_refusal;
+use crate::association::unverified;
 use crate::authentication::Rejection;
 use crate::delivery::Delivery;
 use crate::path::PathAddr;
@@ -89,16 +90,15 @@ impl Endpoint {
             }
             None => self.accept(now, addr, header, cookie),
         };
-        // All else in the packet of a COOKIE ECHO that resumes an association is anybody's.
-        let resumed = |id: &AssociationId| {
-            self.registry.get(*id).is_some_and(|association| association.security.is_resumed())
-        };
-        if let Some(id) = id.filter(|id| !resumed(id)) {
-            let len = CommonHeader::LEN + packet.chunks().rest().len();
-            self.with(now, id, |association, cx| {
-                association.handle_packet(cx, addr, packet, (len, delivery), authenticity);
-            });
-        }
+        let Some(id) = id else { return };
+        let len = CommonHeader::LEN + packet.chunks().rest().len();
+        let known = self.registry.get(id);
+        let resumed = known.is_some_and(|association| association.security.is_resumed());
+        self.with(now, id, |association, cx| match resumed {
+            // All else in the packet is anybody's.
+            true => unverified::earn(association, cx, &addr, len),
+            false => association.handle_packet(cx, addr, packet, (len, delivery), authenticity),
+        });
     }
 
     /// The packet is dropped because it is not authentic.

@@ -7,7 +7,8 @@ use crate::managed::Managed;
 use crate::messages::{identity, offering};
 use crate::pair::{Chaos, PORT_Z, Pair, Side, address, millis};
 use manypath_engine::{
-    Announce, CloseReason, Config, Duration, Endpoint, Event, Instant, PathAddr, PathState,
+    Announce, AssociationState, CloseReason, Config, Duration, Endpoint, Event, Instant, PathAddr,
+    PathState,
 };
 use manypath_keys::{Failure, TicketIssuer};
 use manypath_wire::chunk::{Chunk, types};
@@ -130,6 +131,17 @@ fn any_packet_of_the_set_up_may_be_lost() {
             }
         }
     }
+}
+
+#[test]
+fn a_copy_of_the_cookie_over_another_path_is_answered_at_once() {
+    let mut it = Managed::acquainted(2);
+    it.pair.lose(Side::A, "COOKIE_ECHO", 1);
+    it.connect();
+    it.run(millis(100));
+    let status = it.pair.a.endpoint.status(it.pair.now, it.a.id.unwrap()).unwrap();
+    assert_eq!(status.state, AssociationState::Established);
+    assert_eq!(it.pair.z.endpoint.counters().unverified_drops, 0);
 }
 
 #[test]
