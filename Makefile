@@ -7,8 +7,10 @@ SOAK_SEED ?= 1
 SOAK_STATE ?= target/chaos.json
 PREFIX ?= /usr/local
 DESTDIR ?=
+# What make install puts there: make pgo builds target/pgo/programs.
+BUILT ?= $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: all help build demo check test test-full docs attacks soak interop kernels install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom miri fuzz man clean
+.PHONY: all help build demo check test test-full docs attacks soak interop kernels install uninstall deb deb-test rpm rpm-test dist static pgo bench lint audit loom miri fuzz man clean
 
 all: build
 
@@ -108,10 +110,10 @@ soak: ## Disturb transfers through manypath and by plain TCP, and compare them (
 # PREFIX (/usr/local) and DESTDIR as usual; what `make build` has built, without building anything as root.
 install: ## Install what make build has built (PREFIX, DESTDIR)
 	@scripts/setup install
-	PREFIX=$(PREFIX) scripts/stage $${CARGO_TARGET_DIR:-target}/release '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
+	PREFIX=$(PREFIX) scripts/stage $(BUILT) '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
 
 uninstall: ## Remove what make install has put there; settings and rules in /etc/manypath stay
-	PREFIX=$(PREFIX) scripts/unstage $${CARGO_TARGET_DIR:-target}/release '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
+	PREFIX=$(PREFIX) scripts/unstage $(BUILT) '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
 
 # The Debian packages, and their test in a fresh Debian with systemd.
 deb: ## Build the Debian packages into target/deb
@@ -135,6 +137,10 @@ dist: ## Build archives and packages for x86-64 and aarch64, checksums and the l
 static: ## Build static programs for x86-64 and aarch64 and print their sizes
 	@scripts/setup build static
 	scripts/static
+
+pgo: ## Build the programs with a profile of their own work, into target/pgo/programs
+	@scripts/setup build pgo
+	scripts/pgo
 
 # How fast the simulator is and what the engine costs; bench/README.md explains the numbers.
 bench: ## Measure the simulator and what the engine costs
