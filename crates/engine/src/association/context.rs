@@ -92,11 +92,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether the socket of `path` takes packets.
-    pub(crate) fn is_open(&self, path: &PathAddr) -> bool {
-        !self.blocked.contains(&path.local)
-    }
-
     /// The endpoint's addresses that associations of a realm with these parameters may begin with.
     pub(crate) fn own_locals(&self, realm: Option<u32>) -> Cow<'a, [LocalAddress]> {
         let allowed = self.config.allowed(self.locals);

@@ -36,7 +36,7 @@ impl Packets<'_> {
             |path: &Path| path.regime().is_metered() && path.flight().last_data().is_none();
         let waits =
             |path: &&Path| path.search().wants_probe() && path.is_active() && !is_spared(path);
-        let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr()))?.id();
+        let id = self.paths.iter().filter(waits).find(|path| self.paths.is_open(path.id()))?.id();
         let path = self.paths.get_mut(id)?;
         let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr().remote));
         let ip = path.change_mtu(|search| search.on_send(cx.now, nonce, timing));

@@ -18,7 +18,7 @@ impl Packets<'_> {
         self.paths.measurement_deadline()?;
         self.paths.measure(cx.now, cx.config, cx.rng);
         let is_due = |path: &&Path| path.is_measurement_due();
-        let id = self.paths.iter().filter(is_due).find(|path| cx.is_open(&path.addr()))?.id();
+        let id = self.paths.iter().filter(is_due).find(|path| self.paths.is_open(path.id()))?.id();
         let path = self.paths.get_mut(id)?;
         let (nonce, at) = path.begin_measurement()?;
         let (size, info) =

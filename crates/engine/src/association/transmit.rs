@@ -49,6 +49,7 @@ impl Association {
         if self.security.protection.as_mut().is_some_and(|it| it.keys_mut().take_rekey()) {
             cx.emit(self.id, Event::RekeyDue);
         }
+        self.paths.set_blocked(cx.blocked);
         self.upper_layer().abandon_overdue(cx);
         self.addressing().regulate(cx);
         match self.state {
@@ -183,8 +184,8 @@ impl Association {
     fn transmit_data(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
         self.sender.relieve_slow_paths(cx.now, &mut self.paths);
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
-            let open = |path: &Path| !path.is_suspended() && cx.is_open(&path.addr());
-            let open = self.paths.get(id).is_some_and(open);
+            let takes = |path: &Path| !path.is_suspended() && self.paths.is_open(id);
+            let open = self.paths.get(id).is_some_and(takes);
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
         });

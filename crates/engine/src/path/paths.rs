@@ -32,6 +32,8 @@ pub(crate) struct Paths {
     rto: Option<Box<(Duration, (Duration, Duration))>>,
     /// The path over which the last SHUTDOWN came, until T2-shutdown expires.
     pub(super) shutdown_source: Option<PathId>,
+    /// Those whose sockets take no more packets for now.
+    blocked: PathSet,
 }
 
 impl Paths {
@@ -40,7 +42,7 @@ impl Paths {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
         let (own_supervision, primary) = (OwnSupervision::default(), PathId(0));
         let (sharing, gone_ids, rto) = (Schedule::default(), Vec::new(), None);
-        let (next_id, shutdown_source) = (0, None);
+        let (next_id, shutdown_source, blocked) = (0, None, PathSet::default());
         Self {
             list,
             primary,
@@ -52,6 +54,7 @@ impl Paths {
             own_supervision,
             rto,
             shutdown_source,
+            blocked,
         }
     }
 
@@ -69,6 +72,20 @@ impl Paths {
                 path.supervision.clone_from(&old.supervision);
             }
         }
+    }
+
+    /// The sockets at `locals`, and no others, take no more packets for now.
+    pub(crate) fn set_blocked(&mut self, locals: &[SocketAddr]) {
+        self.blocked = PathSet::default();
+        if !locals.is_empty() {
+            let blocked = self.list.iter().filter(|path| locals.contains(&path.addr.local));
+            blocked.for_each(|path| self.blocked.insert(path.id));
+        }
+    }
+
+    /// Whether the socket of path `id` takes packets.
+    pub(crate) fn is_open(&self, id: PathId) -> bool {
+        !self.blocked.contains(id)
     }
 
     /// RTO.Initial, RTO.Min and RTO.Max of all paths, those to come too.

@@ -1,6 +1,6 @@
 //! Short messages where one path delivers packets in order, as TCP does, and holds up all that comes behind a loss.
 
-use crate::pair::{Pair, Side, config, millis};
+use crate::pair::{Pair, Side, address, config, millis};
 use manypath_engine::{AssociationId, Config, Instant};
 use std::collections::VecDeque;
 
@@ -117,6 +117,26 @@ fn short_messages_alone_take_the_path_that_delivers_sooner() {
     let longest = |talk: &Talk| talk.delays.last().copied().unwrap();
     println!("without: {:?}, with: {:?}", without.percentiles(), with.percentiles());
     assert!(longest(&without) >= 60 && longest(&with) <= 45);
+}
+
+/// Nothing leaves by a path whose socket is full, so it delivers no sooner than one that holds packets up.
+#[test]
+fn short_messages_do_not_wait_for_the_socket_of_another_path() {
+    let mut talk = Talk::new(config, [2, 40], true);
+    talk.with_bulk = false;
+    talk.go_on(WARM_UP);
+    talk.pair.drive(millis(300));
+    talk.receive();
+    assert!(talk.delays.iter().rev().take(20).all(|delay| *delay >= 40), "{:?}", talk.delays);
+    let (now, other) = (talk.pair.now, address(Side::A, 2));
+    talk.pair.a.endpoint.handle_backpressure(now, other, true);
+    talk.delays.clear();
+    talk.go_on(1000);
+    talk.pair.drive(millis(100));
+    talk.receive();
+    assert!(talk.under_way.is_empty(), "{} messages wait", talk.under_way.len());
+    let longest = talk.delays.iter().max();
+    assert!(longest.is_some_and(|longest| *longest <= 2 + 60 + 1), "{:?}", talk.delays);
 }
 
 /// With its window closed the peer is probed over one path, whichever delivers sooner.

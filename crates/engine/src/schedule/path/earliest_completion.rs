@@ -50,11 +50,13 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
 
 /// Whether packets on `id` may be held up for so long by what is below that another path delivers sooner, even if all of
 /// `waiting` packets have their turns there first. Never true for the path with the least delay, and [`is_worth_using`]
-/// is true for that one: something is always sent.
+/// is true for that one: something is always sent. A path whose socket is full does not count: nothing is handed to it
+/// until what waits there has left.
 pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId, waiting: usize) -> bool {
     let path = paths.get(id).filter(|path| path.rtt().hold_up().is_some());
     let Some(delay) = path.map(|path| path.rtt().arrival_delay()) else { return false };
-    let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
+    let takes = |path: &&Path| usable.contains(path.id()) && paths.is_open(path.id());
+    let others = paths.iter().filter(|path| path.id() != id).filter(takes);
     others.filter_map(|path| last_arrival(path, waiting)).any(|other| other < delay)
 }
 
@@ -163,6 +165,17 @@ mod tests {
         hold_up(&mut paths, SLOW, 200);
         assert!(!is_late(&paths, all, FAST, 1), "the other one is held up for longer");
         assert!(is_late(&paths, all, SLOW, 1));
+    }
+
+    #[test]
+    fn a_path_that_holds_packets_up_is_not_late_beside_one_whose_socket_takes_nothing() {
+        let (mut paths, all) = two([Some(20), Some(60)]);
+        hold_up(&mut paths, FAST, 100);
+        let other = paths.get(SLOW).unwrap().addr().local;
+        paths.set_blocked(&[other]);
+        assert!(!is_late(&paths, all, FAST, 1));
+        paths.set_blocked(&[]);
+        assert!(is_late(&paths, all, FAST, 1));
     }
 
     #[test]
