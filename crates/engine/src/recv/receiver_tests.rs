@@ -207,6 +207,26 @@ fn a_chunk_larger_than_the_buffer_is_taken_in_its_turn() {
 }
 
 #[test]
+fn a_chunk_larger_than_the_buffer_is_taken_when_others_wait_for_it() {
+    let mut bench = Bench::new(1500);
+    for tsn in [2, 4] {
+        assert_eq!(bench.arrive(tsn, 500, A), DataOutcome::Accepted);
+    }
+    assert_eq!(bench.arrive(3, 12_288, A), DataOutcome::BufferFull, "the first one is missing");
+    assert_eq!(bench.arrive(1, 12_288, A), DataOutcome::Accepted);
+    assert_eq!(bench.arrive(3, 12_288, A), DataOutcome::BufferFull, "one at a time");
+    assert_eq!(bench.sack(), (2, 0, [(2, 2)].into(), [].into()));
+    for len in [12_288, 500] {
+        assert_eq!(bench.receiver.read().unwrap().payload.len(), len);
+    }
+    assert_eq!(bench.arrive(3, 12_288, A), DataOutcome::Accepted);
+    for len in [12_288, 500] {
+        assert_eq!(bench.receiver.read().unwrap().payload.len(), len);
+    }
+    assert_eq!(bench.sack(), (4, 1500, [].into(), [].into()));
+}
+
+#[test]
 fn what_could_not_be_acknowledged_is_not_kept() {
     let mut bench = Bench::new(1 << 20);
     assert_eq!(bench.arrive(65_535, 10, A), DataOutcome::Accepted);

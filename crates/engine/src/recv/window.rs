@@ -106,8 +106,8 @@ impl ReceiveWindow {
     /// never more than a window of holes, so the reserve is never short for it.
     ///
     /// A chunk may be larger than the whole buffer: it comes as a zero window probe (section 6.1 rule A), and the sender
-    /// sends no smaller one instead. It is taken while nothing else is held, if it is the next: then nothing that is
-    /// missing needs the room.
+    /// sends no smaller one instead. It is taken if it is the next, while nothing else is held, or what is held waits
+    /// for it and fits into the buffer: then no second one is taken before some of that has been read.
     pub(crate) fn accepts(&self, bytes: usize, place: Place) -> bool {
         let memory = if place.fills_hole { self.reserve } else { self.allowance };
         self.fits(bytes, place) && self.cost() + bytes + self.overhead <= memory
@@ -116,7 +116,8 @@ impl ReceiveWindow {
     /// Whether it fits into the buffer, if there is memory.
     pub(crate) fn fits(&self, bytes: usize, place: Place) -> bool {
         let limit = if place.fills_hole { 2 * self.size } else { self.size };
-        self.used_with(1, bytes) <= limit || (place.is_next && self.chunks == 0)
+        let is_waited_for = place.fills_hole && bytes > self.size && self.used() <= self.size;
+        self.used_with(1, bytes) <= limit || (place.is_next && (self.chunks == 0 || is_waited_for))
     }
 
     /// All associations together may hold `left` bytes more; each may have `share` in any case, and
@@ -258,6 +259,23 @@ mod tests {
         assert!(window.wants_update() && window.accepts(12_288, next(false)));
         window.hold(1);
         assert!(!window.accepts(1500, next(false)));
+    }
+
+    #[test]
+    fn a_chunk_larger_than_the_buffer_is_taken_while_a_buffer_of_others_waits_for_it() {
+        let mut window = ReceiveWindow::new(1500);
+        let next = |fills_hole| Place { fills_hole, is_next: true };
+        window.hold(1000);
+        assert!(!window.accepts(12_288, next(false)), "what is held waits for the reader");
+        assert!(!window.accepts(12_288, HOLE), "another one is missing before it");
+        window.hold(500);
+        assert!(window.accepts(12_288, next(true)));
+        window.hold(12_288);
+        assert!(!window.accepts(12_288, next(true)) && !window.accepts(1, next(true)));
+        window.release(12_288, 1);
+        assert!(window.accepts(12_288, next(true)));
+        window.allow(0, 1000);
+        assert!(!window.accepts(12_288, next(true)), "there is no memory");
     }
 
     #[test]
