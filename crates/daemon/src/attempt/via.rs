@@ -15,7 +15,7 @@ use crate::attempt::Attempts;
 use crate::base::Base;
 use crate::core::Core;
 use crate::log;
-use crate::names::Asker;
+use crate::names::{Asker, Party};
 use crate::peers::Peers;
 use crate::privileged::Acceptor;
 use crate::timers::Timer;
@@ -305,7 +305,7 @@ impl Attempts {
                     let found = found.unwrap_or_default().into_iter().map(|it| it.ip());
                     self.note_relay(core, name, found.collect());
                 }
-                Lookup::Beside => drop(core.names.ask(Asker::Relay(name), name)),
+                Lookup::Beside => drop(core.names.ask(Asker::Relay(name), Party::Own, name)),
             }
         }
         if !names.is_empty() {

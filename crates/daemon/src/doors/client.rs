@@ -7,7 +7,7 @@ use super::{DoorRoom, Users, of_door};
 use crate::attempt::{Attempts, Open};
 use crate::base::Base;
 use crate::log;
-use crate::names::Asker;
+use crate::names::{Asker, Party};
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_engine::{Duration, Instant};
@@ -212,8 +212,9 @@ impl DoorRoom {
     pub(super) fn look_up(&mut self, base: &mut Base, attempts: &mut Attempts, id: u64) {
         let Some(client) = self.talking.get_mut(&id) else { return };
         client.stage = Stage::Naming;
-        let name = client.name.clone().unwrap_or_default();
-        if !base.core.names.ask(Asker::Door(id), &name) {
+        let (name, party) =
+            (client.name.clone().unwrap_or_default(), Party::Clients(client.peer.ip()));
+        if !base.core.names.ask(Asker::Door(id), party, &name) {
             self.refuse(base, attempts, id, Fault::Busy);
         }
     }

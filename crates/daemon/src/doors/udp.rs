@@ -14,7 +14,7 @@ use super::hosts::Hosts;
 use super::lan_udp::{DNS_IDLE, DNS_PORT, LanDoors};
 use super::talk::{Target, TargetHost, datagram};
 use crate::base::Base;
-use crate::names::Asker;
+use crate::names::{Asker, Party};
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_engine::{Duration, Instant};
@@ -418,7 +418,8 @@ impl UdpRoom {
             TargetHost::Address(address) => self.want(base, hosts, id, (peer, address)),
             TargetHost::Name(name) => {
                 let asked = self.asking.values().filter(|it| **it == association).count();
-                if asked < MAX_NAMES && base.core.names.ask(Asker::DoorDatagrams(id), &name) {
+                let (asker, party) = (Asker::DoorDatagrams(id), Party::Clients(peer));
+                if asked < MAX_NAMES && base.core.names.ask(asker, party, &name) {
                     self.asking.insert(id, association);
                 } else {
                     base.core.count("door_datagrams_refused");

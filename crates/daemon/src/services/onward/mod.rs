@@ -19,7 +19,7 @@ use crate::base::Base;
 use crate::config::StackConfig;
 use crate::datagrams::Datagrams;
 use crate::log;
-use crate::names::Asker;
+use crate::names::{Asker, Party};
 use crate::relays::Relays;
 use crate::services::{Services, dial};
 use crate::stack::Stack;
@@ -283,7 +283,9 @@ fn begin_onward(stack: &mut Stack, id: DialId) {
             let (base, peer) = (&mut stack.base, one.peer);
             let asking = &mut stack.services.onward.asking;
             let has_room = asking.values().filter(|it| **it == peer).count() < MAX_NAMES;
-            if has_room && base.core.names.ask(Asker::Onward(id.0), name.as_str()) {
+            if has_room
+                && base.core.names.ask(Asker::Onward(id.0), Party::Peer(peer), name.as_str())
+            {
                 asking.insert(id.0, peer);
             } else {
                 stack.services.end_onward(base, id, Refusal::Busy, "onward_names_full");
