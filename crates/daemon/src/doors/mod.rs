@@ -265,7 +265,9 @@ impl DoorRoom {
 /// Whether clients at `host` may reach `destination` by a door, whatever it is taken for on the way. `is_own` tells
 /// whether an address is one of this host.
 fn may_reach(host: IpAddr, destination: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
-    meanings(destination).into_iter().all(|destination| {
+    // This host's own may be one of those that lead to others elsewhere, as 6to4 has them.
+    let as_it_is = Some(destination.to_canonical()).filter(|address| is_own(*address));
+    meanings(destination).into_iter().chain(as_it_is).all(|destination| {
         let (local, nowhere) = match destination {
             IpAddr::V4(ip) => {
                 let local = ip.is_loopback() || ip.is_link_local();
@@ -399,5 +401,7 @@ mod tests {
             !may_reach(far, ip("192.0.2.1"), |_| true)
                 && may_reach(near, ip("192.0.2.1"), |_| true)
         );
+        let own = ip("2002:c000:201::1");
+        assert!(!may_reach(far, own, |one| one == own) && may_reach(far, own, |_| false));
     }
 }

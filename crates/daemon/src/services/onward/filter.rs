@@ -92,7 +92,10 @@ fn is_open_at(
         let closed = !is_global(address) || own.iter().any(|network| network.contains(address));
         !never && (is_named || !closed)
     };
-    meanings(address).into_iter().all(open)
+    // The network of an interface may be of addresses that are tunnels to IPv4 elsewhere, as 6to4 has them.
+    let as_it_is = Some(address.to_canonical());
+    let of_own = as_it_is.filter(|address| own.iter().any(|network| network.contains(*address)));
+    meanings(address).into_iter().chain(of_own).all(open)
 }
 
 /// Whether the internet at large reaches an address (the registries of RFC 6890).
@@ -217,6 +220,21 @@ mod tests {
             assert!(!open(&format!("[{v6}]:80"), &[]), "{v6}");
         }
         assert!(!open("1.1.1.1:0", &[]));
+    }
+
+    #[test]
+    fn networks_of_this_host_are_closed_where_their_addresses_lead_to_others_elsewhere() {
+        let own = ["2002:101:101:1::/64", "64:ff9b::/96"].map(|network| network.parse().unwrap());
+        for (neighbour, stranger) in [
+            ("[2002:101:101:1::5]:80", "[2002:101:101:2::5]:80"),
+            ("[64:ff9b::1.1.1.1]:80", "1.1.1.1:80"),
+        ] {
+            let (neighbour, stranger) = (neighbour.parse().unwrap(), stranger.parse().unwrap());
+            assert!(!is_open(neighbour, &[], &own, false), "{neighbour}");
+            assert!(is_open(stranger, &[], &own, false), "{stranger}");
+            let named = [RelayTo { network: Network::host(neighbour.ip()), ports: None }];
+            assert!(is_open(neighbour, &named, &own, false), "it is named");
+        }
     }
 
     #[test]
