@@ -14,7 +14,7 @@ const FIELDS: &[(&str, usize)] = &[
     ("cli::BenchArgs", 23),
     ("cli::Findings", 21),
     ("cli::ReportJson", 21),
-    ("control::PathStatus", 36),
+    ("control::PathStatus", 35),
     ("control::StackStatus", 24),
     ("daemon::StackConfig", 27),
     ("engine::Bbr", 26),

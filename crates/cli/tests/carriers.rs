@@ -82,6 +82,15 @@ fn carriers(site: &Site) -> Vec<(String, u64)> {
     paths.iter().filter(|path| path["state"] == "active").map(one).collect()
 }
 
+/// Whether packets on a path with this carrier wait for those before them, as the server's only association knows it.
+fn is_in_order(site: &Site, carrier: Option<&str>) -> bool {
+    let status = site.server_status();
+    let mut paths = status["associations"][0]["paths"].as_array().cloned().unwrap_or_default();
+    paths.retain(|path| path["carrier"].as_str() == carrier && path["state"] == "active");
+    assert!(!paths.is_empty(), "{carrier:?}: {status:#}");
+    paths.iter().all(|path| path["hold_up_us"].is_u64())
+}
+
 /// Both paths of a download are carried so.
 fn both_are_carried_by(rules: &str, carrier: &str) {
     let (site, content) = filtered(rules, BOTH);
@@ -129,6 +138,7 @@ fn each_uplink_finds_its_carrier_by_itself() {
     paths.sort();
     let names: Vec<_> = paths.iter().map(|(by, _)| by.as_str()).collect();
     assert_eq!(names, ["tcp:443", "usual"], "{:#}", site.server_status());
+    assert!(is_in_order(&site, Some("tcp:443")) && !is_in_order(&site, None));
     assert!(paths.iter().all(|(_, sent)| *sent > FILE / 20), "{paths:?}");
 }
 
@@ -141,6 +151,11 @@ fn where_one_port_is_open_tls_carries() {
     let paths = carriers(&site);
     assert_eq!(paths.len(), 2, "{:#}", site.server_status());
     assert!(paths.iter().all(|(by, sent)| by == "tls:443" && *sent > FILE / 20), "{paths:?}");
+    assert!(is_in_order(&site, Some("tls:443")), "{:#}", site.server_status());
+    let mut command = site.command(Host::Right, MANYPATH);
+    command.arg("status");
+    let said = finish(command);
+    assert!(said.stdout.contains("ms, lately held up for "), "{said:?}");
 }
 
 /// Nothing else leads to the service.

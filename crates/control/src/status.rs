@@ -382,6 +382,19 @@ pub struct EncryptionStatus {
     pub packets_dropped: u64,
 }
 
+/// Round trips over a path.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RoundTripStatus {
+    /// Smoothed round-trip time in microseconds, once measured.
+    pub srtt_us: Option<u64>,
+    /// Retransmission timeout in microseconds.
+    pub rto_us: u64,
+    /// By how many microseconds round trips have lately exceeded the shortest one, over TCP and TLS, where packets wait
+    /// for those before them. None over UDP.
+    #[serde(default)]
+    pub hold_up_us: Option<u64>,
+}
+
 /// One path of an association.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PathStatus {
@@ -400,10 +413,9 @@ pub struct PathStatus {
     pub state: String,
     /// Whether it is the primary path.
     pub primary: bool,
-    /// Smoothed round-trip time in microseconds, once measured.
-    pub srtt_us: Option<u64>,
-    /// Retransmission timeout in microseconds.
-    pub rto_us: u64,
+    /// How long round trips take.
+    #[serde(flatten)]
+    pub round_trip: RoundTripStatus,
     /// Congestion window in bytes.
     pub cwnd_bytes: u64,
     /// Slow start threshold in bytes.

@@ -11,7 +11,7 @@ use crate::services::Dial;
 use crate::stack::Stack;
 use manypath_control::status::{
     AssociationStatus, EngineLoops, FlowStatus, LocalStatus, MemoryStatus, PathStatus,
-    RelayingStatus, StackStatus,
+    RelayingStatus, RoundTripStatus, StackStatus,
 };
 use manypath_control::{path as control, runtime};
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
@@ -226,8 +226,11 @@ fn path_status(core: &Core, id: AssociationId, path: &engine::PathStatus) -> Pat
             .map(|carrier| carrier.to_string()),
         state: path_state_name(path.state).to_owned(),
         primary: path.primary,
-        srtt_us: path.srtt.map(micros),
-        rto_us: micros(path.rto),
+        round_trip: RoundTripStatus {
+            srtt_us: path.srtt.map(micros),
+            rto_us: micros(path.rto),
+            hold_up_us: path.rtt_spread.hold_up.map(micros),
+        },
         cwnd_bytes: path.cwnd.into(),
         ssthresh_bytes: path.ssthresh.into(),
         in_flight_bytes: path.in_flight as u64,

@@ -1,7 +1,7 @@
 //! Every figure of an association: `manypath status -v`.
 
 use super::super::path::words;
-use super::{bytes, encryption, last_data, times};
+use super::{bytes, encryption, last_data, round_trip, times};
 use manypath_control::counted;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{AssociationStatus, DatagramStatus, FlowStatus, PathStatus};
@@ -61,7 +61,7 @@ pub(super) fn lacking(status: &AssociationStatus) -> String {
 
 fn path(out: &mut String, path: &PathStatus) {
     let primary = if path.primary { ", primary" } else { "" };
-    let srtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
+    let srtt = round_trip(&path.round_trip);
     let policy = wanted(path);
     let carrier = path.carrier.as_ref().map_or(String::new(), |by| format!(" by {by}"));
     let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));

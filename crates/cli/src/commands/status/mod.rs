@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::status::{
     AssociationStatus, BudgetStatus, DoorHostStatus, FallbackReason, IdentityStatus,
-    ListenerStatus, QuotaStatus, RelayTried, RelayedPeerStatus, SandboxStatus, SearchStatus,
-    StackStatus,
+    ListenerStatus, QuotaStatus, RelayTried, RelayedPeerStatus, RoundTripStatus, SandboxStatus,
+    SearchStatus, StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -269,6 +269,17 @@ fn door_host(out: &mut String, status: &DoorHostStatus) {
     );
 }
 
+/// How long a round trip takes, and by how much packets over TCP have lately been later than that can be.
+fn round_trip(status: &RoundTripStatus) -> String {
+    let millis = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
+    let usual = status.srtt_us.map_or("-".to_owned(), millis);
+    // Less would be shown as none.
+    let hold_up = status.hold_up_us.filter(|us| *us >= 50).map(millis);
+    let hold_up =
+        hold_up.map_or(String::new(), |time| format!(", lately held up for {time} by TCP"));
+    usual + &hold_up
+}
+
 /// When data went over a path last.
 pub(super) fn last_data(sent_ms: Option<u64>, received_ms: Option<u64>) -> String {
     let ago =
@@ -292,11 +303,22 @@ pub(crate) fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{RelayTried, SearchStatus, bytes, last_data, search};
+    use super::{RelayTried, RoundTripStatus, SearchStatus, bytes, last_data, round_trip, search};
 
     #[test]
     fn the_last_data_is_told_in_seconds() {
         assert_eq!(last_data(Some(1240), None), "data sent 1.2 s ago, received never");
+    }
+
+    #[test]
+    fn a_round_trip_is_told_with_what_tcp_adds_to_it() {
+        let told = |srtt_us, hold_up_us| {
+            round_trip(&RoundTripStatus { srtt_us, hold_up_us, ..Default::default() })
+        };
+        assert_eq!(told(None, None), "-");
+        assert_eq!(told(Some(20_400), None), "20.4 ms");
+        assert_eq!(told(Some(20_400), Some(0)), "20.4 ms");
+        assert_eq!(told(Some(20_400), Some(81_260)), "20.4 ms, lately held up for 81.3 ms by TCP");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::super::path::words;
 use super::details::lacking;
-use super::{bytes, encryption};
+use super::{bytes, encryption, round_trip};
 use manypath_control::counted;
 use manypath_control::status::{AssociationStatus, FlowStatus, PathStatus};
 use std::fmt::Write;
@@ -55,7 +55,6 @@ fn way(path: &PathStatus) -> String {
 }
 
 fn path(out: &mut String, path: &PathStatus, width: usize) {
-    let rtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
     let (received, sent) = (bytes(path.bytes_received), bytes(path.bytes_sent));
     let policies = [("policy", &path.policy), ("peer's policy", &path.peer_policy)];
     let policies = policies.into_iter().filter(|(_, policy)| !policy.is_default());
@@ -64,9 +63,10 @@ fn path(out: &mut String, path: &PathStatus, width: usize) {
     let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));
     let _ = writeln!(
         out,
-        "    {:<width$}  {}: round trip {rtt}, {received} received, {sent} sent{policies}{idle}",
+        "    {:<width$}  {}: round trip {}, {received} received, {sent} sent{policies}{idle}",
         way(path),
         path.state,
+        round_trip(&path.round_trip),
     );
 }
 

@@ -177,7 +177,8 @@ impl Measuring<'_> {
         for direction in [Direction::Download, Direction::Upload] {
             let (way, looks) = self.way(session, &row.name, direction)?;
             let paths = looks.iter().flat_map(|look| &look.paths);
-            let seen = paths.filter_map(|path| path.srtt_us).map(|us| us as f64 / 1000.0);
+            let seen =
+                paths.filter_map(|path| path.round_trip.srtt_us).map(|us| us as f64 / 1000.0);
             row.round_trip_ms = seen.chain(row.round_trip_ms).reduce(f64::min);
             *encrypted = looks.last().map_or(*encrypted, |look| look.encrypted);
             match direction {

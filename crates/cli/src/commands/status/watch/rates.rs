@@ -173,7 +173,7 @@ fn path_rate(key: Key, path: &PathStatus, before: Option<&PathStatus>, seconds: 
         state: path.state.clone(),
         send_mbps: mbps(before.map(|b| b.bytes_sent), path.bytes_sent, seconds),
         receive_mbps: mbps(before.map(|b| b.bytes_received), path.bytes_received, seconds),
-        srtt_ms: path.srtt_us.map(|us| us as f64 / 1e3),
+        srtt_ms: path.round_trip.srtt_us.map(|us| us as f64 / 1e3),
         cwnd_bytes: path.cwnd_bytes,
         in_flight_bytes: path.in_flight_bytes,
         losses_per_second: per_second(before.map(lost), lost(path), seconds),
