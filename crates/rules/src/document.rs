@@ -125,6 +125,15 @@ impl Document {
         })
     }
 
+    /// The file of the rule that stands at `place`, and its line there when it was read.
+    #[must_use]
+    pub fn origin(&self, place: Place) -> Option<(&Path, usize)> {
+        let index = place.number.checked_sub(1)?;
+        let line = *self.lines_of(place.chain, place.policy).get(index)?;
+        let origin = self.lines[line].origin;
+        Some((self.files[origin.file].as_path(), origin.line))
+    }
+
     /// The file of a chain's default, if one sets it.
     #[must_use]
     pub fn default_origin(&self, chain: Chain) -> Option<&Path> {

@@ -36,6 +36,20 @@ fn a_peer_that_requires_encryption_is_well_where_it_is_offered() {
 }
 
 #[test]
+fn a_rule_turns_encryption_off_that_the_peer_requires() {
+    let mut site = Site::new();
+    site.service(MANYPATH, &["serve", "--allow", "8080", "--encrypt", "require"], "udp", 9899);
+    let (server, rules) = (site.server(), site.dir.join("rules"));
+    let rule = format!("remote enable host {server} class=interactive encrypt=off");
+    std::fs::write(&rules, format!("# rules\nremote enable port 25\n{rule}\n")).unwrap();
+    let cause = is_mended(&mut site, &[&server], "encryption-required");
+    let text = cause["text"].as_str().unwrap();
+    assert!(text.contains(&format!("{rule} ({} line 3)", rules.display())), "{text}");
+    let better = rule.replace("off", "opportunistic");
+    assert_eq!(cause["command"], format!("manypath rules add --at 2 {better}"));
+}
+
+#[test]
 fn the_peer_is_remembered_as_one_without_manypath() {
     let mut site = Site::new();
     site.web();

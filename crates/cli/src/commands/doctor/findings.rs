@@ -31,8 +31,8 @@ pub(super) struct Findings {
     pub(super) without_address: Vec<String>,
     /// Files that stacks do not take.
     pub(super) files: Vec<FileFault>,
-    /// The rule by which connections to the peer are left to the kernel.
-    pub(super) rule: Option<RuleFinding>,
+    #[serde(flatten)]
+    pub(super) ruled: Ruled,
     /// What is remembered against the peer.
     pub(super) remembered: Vec<Remembered>,
     /// Whether the loopback interface works.
@@ -272,6 +272,28 @@ pub(super) struct FileFault {
     /// The line, from 1; absent if the file cannot be read at all.
     pub(super) line: Option<usize>,
     pub(super) message: String,
+}
+
+/// What rules keep from connections to the peer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Ruled {
+    /// The rule by which they are left to the kernel.
+    pub(super) rule: Option<RuleFinding>,
+    /// The rule by which they are not encrypted.
+    pub(super) unencrypted_by: Option<UnencryptedBy>,
+}
+
+/// A rule with `encrypt=off`.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct UnencryptedBy {
+    /// The rule.
+    pub(super) rule: String,
+    /// Where it stands.
+    pub(super) file: PathBuf,
+    pub(super) line: usize,
+    /// The command that adds the same rule with encryption before it; absent if it stands in a file that the user's own
+    /// follows.
+    pub(super) cure: Option<String>,
 }
 
 /// Why rules leave the peer to the kernel.

@@ -1,6 +1,6 @@
 //! One thing that is wrong.
 
-use super::super::findings::PathFinding;
+use super::super::findings::{Findings, PathFinding, UnencryptedBy};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 
@@ -65,6 +65,17 @@ impl Cause {
     /// A command that fixes it on this host.
     pub(super) fn mend(self, command: impl Into<String>) -> Self {
         Self { command: Some(command.into()), place: Place::Here, ..self }
+    }
+
+    /// It lies in `encrypt=off` here: names the rule that says so, if one does, and the command that allows encryption.
+    pub(super) fn mend_encryption(self, findings: &Findings) -> Self {
+        let Some(by) = &findings.ruled.unencrypted_by else {
+            return self.mend("manypath config set encrypt=opportunistic");
+        };
+        let UnencryptedBy { rule, file, line, cure } = by;
+        let (text, file) = (self.text, file.display());
+        let text = format!("{text}; a rule turns encryption off: {rule} ({file} line {line})");
+        Self { text, command: cure.clone(), place: Place::Here, ..self }
     }
 
     /// A command that fixes it on the peer.

@@ -18,7 +18,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             .push(Cause::new("loopback-down", Weight::Broken, text).mend("ip link set dev lo up"));
     }
     causes.extend(launcher(&findings.launcher));
-    causes.extend(findings.rule.as_ref().map(rule));
+    causes.extend(findings.ruled.rule.as_ref().map(rule));
     let against = findings.remembered.iter().filter(|entry| !is_near(entry));
     causes.extend(against.map(remembered));
     let uplinks = findings.scopes.iter().filter(|it| it.used).count();

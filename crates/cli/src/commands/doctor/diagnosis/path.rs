@@ -195,10 +195,9 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
             new("nobody-listens", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }
         Udp::Aborted { wants_encryption: true } => {
-            let text = format!(
-                "{host} takes encrypted associations only, and `encrypt` is off here, in the settings or by a rule"
-            );
-            new("encryption-required", text).mend("manypath config set encrypt=opportunistic")
+            let text =
+                format!("{host} takes encrypted associations only, and `encrypt` is off here");
+            new("encryption-required", text).mend_encryption(findings)
         }
         Udp::Aborted { wants_encryption: false } => {
             let text = format!("SCTP on UDP port {port} of {host} refuses associations");

@@ -34,7 +34,7 @@ fn withheld(findings: &Findings) -> Option<Cause> {
     let cause = Cause::new("addresses-withheld", Weight::Note, text);
     Some(match why {
         Withheld::NewKey => cause.mend(format!("manypath key show {}", findings.peer_name())),
-        Withheld::NotEncrypted => cause.mend("manypath config set encrypt=opportunistic"),
+        Withheld::NotEncrypted => cause.mend_encryption(findings),
         Withheld::KeyExchange | Withheld::NotAuthorized | Withheld::Unknown => cause,
     })
 }

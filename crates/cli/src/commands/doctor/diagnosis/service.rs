@@ -21,7 +21,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             Some(near(findings.peer_name()))
         }
         Some(Trial::Plain { reason }) if reason.is_about_encryption() => {
-            Some(not_encrypted(*reason, findings.peer_name()))
+            Some(not_encrypted(*reason, findings))
         }
         Some(Trial::Plain { reason }) => {
             Some(broken("plain-tcp", format!("the connection would be plain TCP: {reason}")))
@@ -51,19 +51,19 @@ pub(super) fn is_near(entry: &Remembered) -> bool {
     entry.reason == FallbackReason::NothingToGain
 }
 
-fn not_encrypted(reason: FallbackReason, host: &str) -> Cause {
+fn not_encrypted(reason: FallbackReason, findings: &Findings) -> Cause {
     let text = format!("the connection would be plain TCP: {reason}");
     let cause = Cause::new(reason.name(), Weight::Broken, text);
     let may_be_known = [FallbackReason::KeyChanged, FallbackReason::NoLongerEncrypted];
     if reason == FallbackReason::EncryptionRequired {
-        cause.mend("manypath config set encrypt=opportunistic")
+        cause.mend_encryption(findings)
     } else if reason == FallbackReason::NotAuthorized {
         let cure =
             "add what this command prints to the peer's file of `--authorized`, and reload there";
         let text = format!("{}: {cure}", cause.text);
         Cause { text, ..cause }.mend("manypath key show")
     } else if may_be_known.contains(&reason) {
-        cause.mend(format!("manypath key forget {host}"))
+        cause.mend(format!("manypath key forget {}", findings.peer_name()))
     } else {
         cause
     }

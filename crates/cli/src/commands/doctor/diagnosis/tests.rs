@@ -2,7 +2,7 @@
 
 use super::super::findings::{
     Ecn, FileFault, Findings, Gso, Kernel, Launcher, LinkState, PathFinding, Rebinding, Remembered,
-    RouteFinding, RuleFinding, StackPath, Trial, Udp, Wanted, Wish,
+    RouteFinding, RuleFinding, StackPath, Trial, Udp, UnencryptedBy, Wanted, Wish,
 };
 use super::{Cause, Place, Weight, diagnose, is_well};
 use manypath_control::path::PathPolicy;
@@ -208,6 +208,18 @@ fn what_all_paths_have_in_common_is_the_peers() {
     let wants = aborted(true);
     assert_eq!((wants.name, wants.place), ("encryption-required", Place::Here));
     assert_eq!(command(&wants), "manypath config set encrypt=opportunistic");
+    let cure = "manypath rules add --at 1 remote enable encrypt=opportunistic".to_owned();
+    let by_rule = |cure| {
+        let (rule, file) = ("remote enable encrypt=off".into(), "/home/me/rules".into());
+        let path = PathFinding { udp: Udp::Aborted { wants_encryption: true }, ..path(1) };
+        let mut findings = host(vec![path]);
+        findings.ruled.unencrypted_by = Some(UnencryptedBy { rule, file, line: 3, cure });
+        only(&findings)
+    };
+    let by_own = by_rule(Some(cure.clone()));
+    assert!(by_own.text.contains("remote enable encrypt=off (/home/me/rules line 3)"));
+    assert_eq!(command(&by_own), cure);
+    assert_eq!(by_rule(None).command, None, "the settings are not to blame");
     let refused = PathFinding { udp: Udp::Aborted { wants_encryption: true }, ..path(2) };
     let elsewhere = PathFinding { remote: refused.remote, ..closed(1) };
     let both = names(&host(vec![refused, elsewhere]));
@@ -222,7 +234,7 @@ fn files_rules_and_memory_stand_in_the_way_of_everything() {
     let file = "/home/me/my rules".into();
     findings.files = vec![FileFault { kind: "rules", file, line: Some(3), message: "what".into() }];
     let place = Some("remote disable 2".to_owned());
-    findings.rule = Some(RuleFinding { place, rule: Some("remote disable".into()) });
+    findings.ruled.rule = Some(RuleFinding { place, rule: Some("remote disable".into()) });
     let (addr, reason) = (findings.addresses[0], FallbackReason::Silent);
     findings.remembered = vec![Remembered { addr, port: Some(22), reason, remaining_s: 9 }];
     let causes = diagnose(&findings);

@@ -1,14 +1,15 @@
 //! What the user's files say about the peer and the paths: rules, settings, policies, and what is remembered.
 
 use super::super::findings::{
-    Exclusion, FileFault, Findings, PathFinding, Remembered, RuleFinding, Wish,
+    Exclusion, FileFault, Findings, PathFinding, Remembered, RuleFinding, UnencryptedBy, Wish,
 };
 use manypath_control::runtime;
 use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_daemon::{PeerCache, Said, SettingsError, SettingsFile};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use manypath_rules::{
-    Decider, Encrypt, FileError, PathLimits, Place, Policy, Protocol, Query, RulesFile, Table,
+    Decider, Document, Encrypt, FileError, Form, PathLimits, Place, Policy, Protocol, Query, Rule,
+    RulesFile, Table,
 };
 use manypath_trust::IdentitySource;
 use std::net::SocketAddr;
@@ -19,7 +20,8 @@ pub(super) fn look(findings: &mut Findings) {
     match RulesFile::usual().read() {
         Ok(document) => {
             let table = document.table();
-            findings.rule = rule(&table, findings);
+            findings.ruled.rule = rule(&table, findings);
+            findings.ruled.unencrypted_by = unencrypted_by(&document, &table, findings);
             limits = path_limits(&table, findings);
         }
         Err(error) => findings.files.push(fault("rules", error)),
@@ -107,6 +109,38 @@ fn rule(table: &Table, findings: &Findings) -> Option<RuleFinding> {
             RuleFinding { place: Some(place), rule: step.map(|step| step.rule.clone()) }
         }
     })
+}
+
+/// The rule by which connections to the peer are not encrypted.
+fn unencrypted_by(
+    document: &Document,
+    table: &Table,
+    findings: &Findings,
+) -> Option<UnencryptedBy> {
+    let address = SocketAddr::new(*findings.addresses.first()?, findings.port.unwrap_or(0));
+    let (options, place) = table.decide(Query::remote(Protocol::Tcp, address)).options?;
+    if options.encrypt != Some(Encrypt::Off) {
+        return None;
+    }
+    let (_, rule) = table.list(place.chain, place.policy).nth(place.number - 1)?;
+    let (file, line) = document.origin(place)?;
+    let (rule, file, cure) = (rule.to_string(), file.into(), encrypting(document, place, rule));
+    Some(UnencryptedBy { rule, file, line, cure })
+}
+
+/// The command that adds a rule before the one at `place`, which is the same but lets connections be encrypted.
+fn encrypting(document: &Document, place: Place, rule: &Rule) -> Option<String> {
+    let mut rule = rule.clone();
+    rule.options.encrypt = Some(Encrypt::Opportunistic);
+    // Native SCTP programs do not encrypt.
+    rule.options.form = rule.options.form.filter(|form| *form != Form::Direct);
+    let comes_first = |at: &Option<usize>| {
+        let added = document.clone().add(rule.clone(), *at);
+        added.is_ok_and(|added| added.number <= place.number)
+    };
+    let at = [Some(place.number), None].into_iter().find(comes_first)?;
+    let at = at.map_or(String::new(), |number| format!("--at {number} "));
+    Some(format!("manypath rules add {at}{rule}"))
 }
 
 /// Which uplinks a rule lets connections to the peer use, and where it stands.

@@ -125,7 +125,7 @@ fn try_service(findings: &mut Findings, usual_port: u16, progress: &mut dyn FnMu
     let Some(port) = findings.port else { return };
     let Some(address) = findings.addresses.first().copied() else { return };
     let hopeful = findings.files.is_empty()
-        && findings.rule.is_none()
+        && findings.ruled.rule.is_none()
         && findings.loopback
         && findings.paths.iter().any(|path| path.udp.is_answered());
     if hopeful {
