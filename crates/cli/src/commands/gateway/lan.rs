@@ -16,6 +16,7 @@ use manypath_rules::Network;
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -152,13 +153,49 @@ fn make(args: &LanRulesArgs) -> Result<String, Error> {
         let udp = if args.udp_port.is_some() { "; UDP is routed as before" } else { "" };
         rules(How::Redirect).map(|()| format!("redirection: {why}{udp}"))
     };
-    if args.lan.iter().any(|name| is_filtered_bridge(name)) {
-        return redirected("packets of the bridge are filtered");
-    }
-    match rules(How::Tproxy) {
-        Ok(()) => route().map(|()| "TPROXY".to_owned()),
-        Err(_) => redirected("the kernel refuses TPROXY"),
-    }
+    let passed_by = passed_by(&args.lan);
+    let how = if args.lan.iter().any(|name| is_filtered_bridge(name)) {
+        redirected("packets of the bridge are filtered")
+    } else {
+        match rules(How::Tproxy) {
+            Ok(()) => route().map(|()| "TPROXY".to_owned()),
+            Err(_) => redirected("the kernel refuses TPROXY"),
+        }
+    };
+    let note = |rule| format!("; the routing rule `{rule}` does not hold for what is carried");
+    how.map(|how| how + &passed_by.map_or(String::new(), note))
+}
+
+/// The first routing rule about the network, if there is one: what is carried leaves as this host's own does.
+fn passed_by(lan: &[String]) -> Option<String> {
+    let interfaces = manypath_net::interfaces().unwrap_or_default();
+    let network = interfaces.iter().filter(|one| lan.contains(&one.name));
+    let network: Vec<_> = network.map(|one| (one.addr, one.prefix_len)).collect();
+    ["-4", "-6"].into_iter().find_map(|family| {
+        let shown = Command::new("ip").args([family, "rule", "show"]).output().ok()?;
+        rule_about(&String::from_utf8_lossy(&shown.stdout), lan, &network)
+    })
+}
+
+/// The first of the rules that `ip rule` has shown that is about what comes in at the interfaces, where this host has
+/// these addresses.
+fn rule_about(shown: &str, lan: &[String], addresses: &[(IpAddr, u8)]) -> Option<String> {
+    let is_of_network = |from: &Network| {
+        let overlaps = |(address, prefix): &(IpAddr, u8)| {
+            let network = Network::around(*address, *prefix);
+            *from != Network::host(*address) && (network.covers(from) || from.covers(&network))
+        };
+        addresses.iter().any(overlaps)
+    };
+    let is_about = |rule: &&str| {
+        let words: Vec<&str> = rule.split_whitespace().collect();
+        let after = |name| words.windows(2).find(|pair| pair[0] == name).map(|pair| pair[1]);
+        let from = after("from").and_then(|from| from.parse().ok());
+        after("iif").is_some_and(|name| lan.iter().any(|one| one == name))
+            || from.is_some_and(|from| is_of_network(&from))
+    };
+    let mut rules = shown.lines().filter_map(|line| Some(line.split_once(':')?.1.trim()));
+    rules.find(is_about).map(str::to_owned)
 }
 
 /// Whether the packets of a bridge pass the rules before they are this host's, which loses the socket that TPROXY has
@@ -383,6 +420,27 @@ fn no_tool(tool: &'static str, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn routing_rules_about_the_network_are_found() {
+        let lan = ["br0".to_owned()];
+        let own = [("192.168.1.1", 24), ("fd00::1", 64)];
+        let own = own.map(|(address, prefix)| (address.parse().unwrap(), prefix));
+        let usual = "0:\tfrom all lookup local\n99:\tfrom all fwmark 0x4000000/0x4000000 lookup 9899\n\
+                     100:\tfrom 192.168.1.1 lookup 7\n101:\tfrom 192.168.2.0/24 iif br00 lookup 8\n\
+                     32766:\tfrom all lookup main\n";
+        assert_eq!(rule_about(usual, &lan, &own), None);
+        for rule in [
+            "from all iif br0 lookup vpn",
+            "from 192.168.1.0/24 lookup vpn",
+            "from 192.168.1.7 lookup vpn",
+            "from 192.168.0.0/16 fwmark 0x1 lookup vpn",
+            "from fd00::/64 lookup vpn",
+        ] {
+            let shown = format!("{usual}102:\t{rule}\n");
+            assert_eq!(rule_about(&shown, &lan, &own).as_deref(), Some(rule));
+        }
+    }
 
     #[test]
     fn hosts_that_are_no_clients_are_left_alone_in_both_families() {
