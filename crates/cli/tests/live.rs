@@ -40,18 +40,26 @@ impl Folder {
     }
 
     fn live(&self, args: &[&str]) -> Output {
+        self.live_of("live.toml", args)
+    }
+
+    fn live_of(&self, scenario: &str, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_manypath-lab"));
-        command.current_dir(&self.0).args(["sim", "live", "live.toml", "--output", "out"]);
+        command.current_dir(&self.0).args(["sim", "live", scenario, "--output", "out"]);
         command.args(args).output().unwrap()
     }
 
     /// A column of the only row of a result.
     fn figure(&self, results: &str, name: &str) -> f64 {
+        self.figure_of(1, results, name)
+    }
+
+    fn figure_of(&self, row: usize, results: &str, name: &str) -> f64 {
         let text = std::fs::read_to_string(self.0.join("out").join(results)).unwrap();
         let mut lines = text.lines().map(|line| line.split(','));
         let at = lines.next().unwrap().position(|column| column == name).unwrap();
         // Only the stream mapping is quoted; it stands before the figures.
-        let row: Vec<_> = text.lines().nth(1).unwrap().rsplit(',').collect();
+        let row: Vec<_> = text.lines().nth(row).unwrap().rsplit(',').collect();
         let columns = text.lines().next().unwrap().split(',').count();
         row[columns - 1 - at].parse().unwrap()
     }
@@ -79,6 +87,28 @@ fn the_live_stack_does_what_the_simulation_says() {
     }
     let delay = folder.figure("live/results.csv", "delay_ms");
     assert!(delay > 40.0 && delay < 400.0, "{delay} ms, half of it in the send buffer");
+}
+
+/// Both ends of a run load the same file as the simulation, and it decides there, too: what its decisions cost is counted.
+#[test]
+fn schedulers_and_a_congestion_control_from_files_decide_on_real_sockets() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../wasm/live.toml");
+    let folder = Folder::new("modules", SCENARIO);
+    let shorter = ["--set", "warmup=1s", "--set", "measure=2s", "--tolerance", "0.25"];
+    let output = folder.live_of(scenario, &shorter);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("3 runs in out"), "{stdout}{stderr}");
+    for (row, module) in [(1, "path_scheduler"), (2, "path_scheduler"), (3, "congestion_control")] {
+        let name = format!("{module}_instructions");
+        let [live, simulated] = ["live", "simulated"]
+            .map(|from| folder.figure_of(row, &format!("{from}/results.csv"), &name));
+        let ratio = live / simulated;
+        assert!(
+            live > 10.0 && ratio > 0.3 && ratio < 3.0,
+            "{row}: {live} live, {simulated} simulated"
+        );
+    }
 }
 
 #[test]
