@@ -60,6 +60,56 @@ fn losses_are_listed_and_missing_runs_are_no_success() {
     assert!(svg.contains("dynamic / best single path") || svg.contains("dynamic / single path"));
 }
 
+/// A record of the dynamic scheduler and one of the fixed map in a setup of the paper, with the values of two seeds.
+fn two_seeds(setup: &str, figure: &str, values: [Option<f64>; 2]) -> Vec<Record> {
+    let of = |(seed, value), case: &str| Record {
+        setup: setup.into(),
+        case: case.into(),
+        seed,
+        parameters: vec![("engine.buffer".into(), "65536".into())],
+        figures: vec![(figure.into(), value)],
+        ..Record::default()
+    };
+    let both = |seed| ["dynamic", "fixed"].map(|case| of(seed, case));
+    (1..).zip(values).flat_map(both).collect()
+}
+
+#[test]
+fn points_of_several_seeds_have_intervals() {
+    let panel = |setup: &str, title: &str| {
+        let records = two_seeds(setup, "throughput_mbps", [Some(10.0), Some(12.0)]);
+        let chart = (figure().draw)(&Runs::new(&records));
+        let panel = chart.panels.into_iter().find(|panel| panel.title.starts_with(title)).unwrap();
+        panel.curves.into_iter().flat_map(|curve| curve.points).collect::<Vec<_>>()
+    };
+    // Two values 2 apart: Student's t of one degree, 12.706, times half of that.
+    let of_paper = panel("fig4-10ms", "Figure 4, δB = 10 ms");
+    assert_eq!(of_paper.len(), 2);
+    for point in &of_paper {
+        assert!(
+            point.y == 11.0 && point.count == 2 && (point.error - 12.706).abs() < 1e-9,
+            "{point:?}"
+        );
+    }
+    // The quotient of two such means.
+    let of_grid = panel("grid-07", "Grid: goodput");
+    assert_eq!(of_grid.len(), 1, "fixed alone");
+    let error = 2f64.sqrt() * 12.706 / 11.0;
+    assert!(of_grid[0].y == 1.0 && (of_grid[0].error - error).abs() < 1e-9, "{of_grid:?}");
+}
+
+#[test]
+fn one_run_that_does_not_recover_is_enough_not_to_recover() {
+    let judge = |values| {
+        let records = two_seeds("swap-25mbit", "recovery_s", values);
+        let verdict = (figure().judge)(&Runs::new(&records));
+        let recovery = verdict.into_iter().find(|c| c.criterion.contains("25 Mbit/s swapped"));
+        recovery.map(|c| (c.met, c.ours)).unwrap()
+    };
+    assert_eq!(judge([Some(1.0), Some(3.0)]), (true, "2.0 s (64 KiB)".into()));
+    assert_eq!(judge([Some(1.0), None]), (false, "not until the end (64 KiB)".into()));
+}
+
 /// The slowest networks of a fresh grid, three schedulers, one seed: then the dynamic one is made worse on one of them.
 #[test]
 fn each_network_of_a_fresh_grid_that_is_lost_has_its_row() {

@@ -3,7 +3,7 @@ use crate::simulation::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// A run and what has come out of it: one line of a journal, one row of a result.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Stands for what is simulated and by which version.
     pub id: String,

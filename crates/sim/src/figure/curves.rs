@@ -120,6 +120,6 @@ fn buffer(record: &Record) -> Option<f64> {
     record.parameter(BUFFER)?.parse::<f64>().ok().map(|bytes| bytes / KIB)
 }
 
-fn point(x: f64, summary: Summary) -> Point {
+pub(super) fn point(x: f64, summary: Summary) -> Point {
     Point { x, y: summary.mean, error: summary.half_width, count: summary.count }
 }

@@ -19,15 +19,15 @@ pub(super) fn points<'p, 'a>(all: &'p [Point<'a>]) -> impl Iterator<Item = &'p P
 
 pub(super) fn panels(all: &[Point<'_>]) -> Vec<Panel> {
     let goodput = (2..).zip(BASELINES).map(|(number, case)| {
-        let ratios = points(all).map(|point| point.ratio(case, GOODPUT));
+        let ratios = points(all).filter_map(|point| point.part(DYNAMIC, case, GOODPUT));
         curve(number, &format!("dynamic / {case}"), ratios)
     });
     let goodput = panel("Grid: goodput", "Ratio of goodputs", goodput.collect());
     let delay = |title: &str, figure: &str| {
         let cases = (2..).zip(OTHERS).chain([(1, DYNAMIC)]);
         let curves = cases.map(|(number, case)| {
-            let ratio = |p: &Point<'_>| p.mean(case, figure) / p.value(SINGLE, figure);
-            curve(number, &format!("{case} / best single path"), points(all).map(ratio))
+            let ratios = points(all).filter_map(|point| point.part(case, SINGLE, figure));
+            curve(number, &format!("{case} / best single path"), ratios)
         });
         panel(title, "Ratio of delays", curves.collect())
     };
@@ -46,16 +46,17 @@ fn panel(title: &str, y_label: &str, curves: Vec<Curve>) -> Panel {
     }
 }
 
-fn curve(number: usize, name: &str, ratios: impl Iterator<Item = f64>) -> Curve {
-    let ratios = sorted(ratios);
-    let count = ratios.len() as f64;
-    let points = (1..).zip(&ratios).map(|(place, ratio)| plot::Point {
-        x: f64::from(place) / count * 100.0,
-        y: ratio.min(CLIPPED),
-        error: 0.0,
-        count: 1,
-    });
-    Curve { number, name: name.to_owned(), points: points.collect() }
+fn curve(number: usize, name: &str, ratios: impl Iterator<Item = plot::Point>) -> Curve {
+    let mut points: Vec<_> = ratios.collect();
+    points.sort_by(|a, b| a.y.total_cmp(&b.y));
+    let count = points.len() as f64;
+    for (place, point) in (1..).zip(&mut points) {
+        point.x = f64::from(place) / count * 100.0;
+        if point.y > CLIPPED {
+            (point.y, point.error) = (CLIPPED, 0.0);
+        }
+    }
+    Curve { number, name: name.to_owned(), points }
 }
 
 pub(super) fn judge(all: &[Point<'_>]) -> Vec<Criterion> {

@@ -2,7 +2,8 @@
 
 use super::points::{DYNAMIC, FIXED, Point, ROUND_ROBIN, SINGLE};
 use super::{DELAY, GOODPUT};
-use crate::figure::plot::{self, Curve, Panel};
+use crate::figure::curves::point;
+use crate::figure::plot::{Curve, Panel};
 use crate::figure::verdict::Criterion;
 
 /// A setup, what it is called, and the buffer that suffices by Equation 2 in KiB: paths x the largest
@@ -59,8 +60,7 @@ fn panel(points: &[Point<'_>], setup: &Setup, figure: &str, y_label: &str) -> Pa
         number,
         name: case.to_owned(),
         points: of(points, setup.name)
-            .map(|p| plot::Point { x: p.kib, y: p.value(case, figure), error: 0.0, count: 1 })
-            .filter(|point| point.y.is_finite())
+            .filter_map(|p| Some(point(p.kib, p.summary(case, figure)?)))
             .collect(),
     };
     // The last one is drawn above the others.
@@ -112,8 +112,11 @@ fn fullness(points: &[Point<'_>], setup: &Setup) -> Criterion {
 }
 
 fn recovery(points: &[Point<'_>], name: &str, what: &str) -> Criterion {
-    // A run that has not recovered has no figure; it must not be left out.
-    let seconds = |p: &Point<'_>| -p.mean(DYNAMIC, "recovery_s");
+    // A run that has not recovered has no figure; it must not be left out of the mean.
+    let seconds = |p: &Point<'_>| {
+        let all = p.values(DYNAMIC, "recovery_s");
+        -all.iter().sum::<f64>() / all.len() as f64
+    };
     let (longest, kib) = least(of(points, name).map(|point| (seconds(point), point.kib)));
     let ours = if longest.is_finite() {
         format!("{:.1} s ({kib} KiB)", -longest)

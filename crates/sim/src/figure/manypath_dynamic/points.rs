@@ -1,7 +1,8 @@
 //! Runs of all schedulers in one network, side by side.
 
-use crate::campaign::{Record, summarise};
+use crate::campaign::{Record, Summary, summarise};
 use crate::figure::curves::Runs;
+use crate::figure::plot;
 
 pub(super) const DYNAMIC: &str = "dynamic";
 pub(super) const FIXED: &str = "fixed";
@@ -42,8 +43,11 @@ pub(super) fn points<'a>(runs: &Runs<'a>) -> Vec<Point<'a>> {
 impl<'a> Point<'a> {
     /// Mean over the seeds; NaN if there is none, so that no comparison holds.
     pub(super) fn mean(&self, case: &str, figure: &str) -> f64 {
-        let runs = self.runs.iter().filter(|run| run.case == case);
-        summarise(runs.map(|run| run.figure(figure))).map_or(f64::NAN, |summary| summary.mean)
+        self.over_seeds(case, figure).map_or(f64::NAN, |summary| summary.mean)
+    }
+
+    fn over_seeds(&self, case: &str, figure: &str) -> Option<Summary> {
+        summarise(self.values(case, figure))
     }
 
     /// The figure of every run, NaN where it has none.
@@ -52,23 +56,35 @@ impl<'a> Point<'a> {
         runs.map(|run| run.figure(figure)).collect()
     }
 
-    /// As [`Self::mean`]; of the single paths the best: the most of a throughput, the least of a delay.
-    pub(super) fn value(&self, case: &str, figure: &str) -> f64 {
+    /// Mean over the seeds and its interval; of the single paths the best: the most of a throughput, the least of a
+    /// delay.
+    pub(super) fn summary(&self, case: &str, figure: &str) -> Option<Summary> {
         if case != SINGLE {
-            return self.mean(case, figure);
+            return self.over_seeds(case, figure);
         }
-        let all = self.single_paths().into_iter().map(|case| self.mean(case, figure));
-        let all = all.filter(|value| value.is_finite());
-        if figure.ends_with("mbps") {
-            all.fold(f64::NAN, f64::max)
-        } else {
-            all.fold(f64::NAN, f64::min)
-        }
+        let all = self.single_paths().into_iter().filter_map(|case| self.over_seeds(case, figure));
+        let by_mean = |a: &Summary, b: &Summary| a.mean.total_cmp(&b.mean);
+        if figure.ends_with("mbps") { all.max_by(by_mean) } else { all.min_by(by_mean) }
+    }
+
+    /// The mean of [`Self::summary`]; NaN if there is none.
+    pub(super) fn value(&self, case: &str, figure: &str) -> f64 {
+        self.summary(case, figure).map_or(f64::NAN, |summary| summary.mean)
     }
 
     /// The dynamic scheduler's value as a part of another one's.
     pub(super) fn ratio(&self, case: &str, figure: &str) -> f64 {
         self.mean(DYNAMIC, figure) / self.value(case, figure)
+    }
+
+    /// What a case has as a part of what another one has, with the interval of two means that vary apart from each other,
+    /// as runs of two schedulers do.
+    pub(super) fn part(&self, case: &str, other: &str, figure: &str) -> Option<plot::Point> {
+        let (part, whole) = (self.summary(case, figure)?, self.summary(other, figure)?);
+        let y = part.mean / whole.mean;
+        let error = y * (part.half_width / part.mean).hypot(whole.half_width / whole.mean);
+        let count = part.count.min(whole.count);
+        y.is_finite().then_some(plot::Point { x: 0.0, y, error, count })
     }
 
     /// The cases of paths alone.
