@@ -225,3 +225,18 @@ fn what_a_slow_path_has_lost_last_goes_over_the_fast_one() {
     println!("{:.1} Mbit/s, {alone:.1} over the fast path alone", goodput(&both));
     assert!(goodput(&both) > 0.92 * alone, "{}", goodput(&both) / alone);
 }
+
+/// A pacer lets more packets leave at once than these queues hold. What they drop is no sign of the rate of the path.
+#[test]
+fn bursts_fit_into_the_short_queue_of_a_fast_path() {
+    let alone = goodput(&transfer(&[path(400_000, 400_000, 5, 24, 0)], DOWNLOAD, 100_000_000));
+    println!("{alone:.1} Mbit/s of 400 over a queue of 24 packets");
+    let beside = [8, 9, 10].map(|delay| {
+        let fast = path(966_000, 966_000, delay, 24, 0);
+        let paths = [path(16_500, 16_500, 8, 47, 0), path(5050, 5050, 140, 350, 0), fast];
+        goodput(&transfer(&paths, DOWNLOAD, 100_000_000))
+    });
+    println!("{beside:.1?} Mbit/s with a path of 966 Mbit/s beside two slow ones");
+    assert!(alone > 357.0, "{alone}");
+    assert!(beside.iter().sum::<f64>() / 3.0 > 480.0, "{beside:?}");
+}

@@ -6,7 +6,7 @@
 //! the path would stand idle.
 //!
 //! To spare timers, packets for up to one millisecond leave together; and a driver that comes late
-//! may make up for as much.
+//! may make up for as much, even where the congestion control asks for shorter bursts.
 //!
 //! Where nothing is in flight, an initial window may leave at once, as on a new connection of TCP (RFC 6928): a
 //! short answer is not spread over the round trip that a path has which has carried nothing but short answers.
@@ -28,20 +28,30 @@ pub(crate) struct Pace {
     time: Duration,
     /// What may leave together lasts for so long.
     quantum: Duration,
+    /// A driver that comes late by up to so much makes up for it.
+    lateness: Duration,
 }
 
 impl Pace {
     /// A window of `cwnd` bytes per round trip of `rtt`, and somewhat more, above all in slow start.
     pub(crate) fn of_window(cwnd: usize, is_starting: bool, rtt: Duration) -> Self {
         let (up, down) = if is_starting { (2, 1) } else { (5, 4) };
-        Self { bytes: cwnd.max(1) as u64 * up, time: rtt * down, quantum: QUANTUM }
+        Self {
+            bytes: cwnd.max(1) as u64 * up,
+            time: rtt * down,
+            quantum: QUANTUM,
+            lateness: QUANTUM,
+        }
     }
 
-    /// `rate` bytes per second, but no fewer than two packets of `packet` bytes at once.
-    pub(crate) fn of_rate(rate: u64, packet: usize) -> Self {
-        let pace = Self { bytes: rate.max(1), time: Duration::from_secs(1), quantum: QUANTUM };
+    /// `rate` bytes per second, at most `burst` bytes at once, but no fewer than two packets of `packet` bytes.
+    pub(crate) fn of_rate(rate: u64, (packet, burst): (usize, usize)) -> Self {
+        let (bytes, time) = (rate.max(1), Duration::from_secs(1));
+        let pace = Self { bytes, time, quantum: QUANTUM, lateness: QUANTUM };
         // The last packet leaves when those before it have had their time.
-        Self { quantum: QUANTUM.min(pace.gap(MAX_QUANTUM)).max(pace.gap(packet)), ..pace }
+        let lasting = |most| QUANTUM.min(pace.gap(most)).max(pace.gap(packet));
+        let (quantum, lateness) = (lasting(burst.min(MAX_QUANTUM)), lasting(MAX_QUANTUM));
+        Self { quantum, lateness, ..pace }
     }
 
     /// What `bytes` take.
@@ -96,8 +106,7 @@ impl Pacer {
 
     /// A packet with `bytes` of DATA chunks has left.
     pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize, pace: Pace) {
-        // Lateness of up to a quantum is made up for.
-        let nanos = u64::try_from(pace.quantum.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(pace.lateness.as_nanos()).unwrap_or(u64::MAX);
         let late = Instant::from_nanos(now.as_nanos().saturating_sub(nanos));
         self.due = self.due.max(late) + pace.gap(bytes);
         self.ahead = self.ahead.saturating_sub(bytes);
@@ -176,7 +185,8 @@ mod tests {
     #[test]
     fn a_prescribed_rate_sends_two_packets_at_once_at_least_and_64_kb_at_most() {
         for (rate, least, most) in [(10_000, 2, 2), (2_000_000, 2, 3), (10_000_000_000, 52, 54)] {
-            let (mut pacer, pace) = (Pacer::new(Pacing::Off), Pace::of_rate(rate, 1250));
+            let pace = Pace::of_rate(rate, (1250, usize::MAX));
+            let mut pacer = Pacer::new(Pacing::Off);
             train(&mut pacer, at(0), pace);
             let next = pacer.deadline().unwrap();
             let packets = train(&mut pacer, next, pace);
@@ -185,6 +195,19 @@ mod tests {
             let bytes = u128::from(packets) * 1250 * 1_000_000_000;
             assert!(bytes.abs_diff(gap.as_nanos() * u128::from(rate)) < bytes / 100);
         }
+    }
+
+    #[test]
+    fn shorter_bursts_keep_the_rate_and_what_a_late_driver_may_make_up_for() {
+        let pace = Pace::of_rate(125_000_000, (1250, 10_000));
+        let mut pacer = Pacer::new(Pacing::Off);
+        train(&mut pacer, at(0), pace);
+        let next = pacer.deadline().unwrap();
+        assert_eq!(train(&mut pacer, next, pace), 9);
+        let after = pacer.deadline().unwrap();
+        assert_eq!(after.since(next), Duration::from_micros(90));
+        // 400 microseconds late: 40 packets, and the burst.
+        assert_eq!(train(&mut pacer, after + Duration::from_micros(400), pace), 49);
     }
 
     #[test]

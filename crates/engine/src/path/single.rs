@@ -360,12 +360,12 @@ impl Path {
 
     fn is_paced(&self) -> bool {
         let by_window = self.pacer.is_on() && self.rtt.smoothed().is_some();
-        by_window || self.congestion.pacing_rate().is_some()
+        by_window || self.congestion.pace().is_some()
     }
 
     fn pace(&self) -> Option<Pace> {
-        if let Some(rate) = self.congestion.pacing_rate() {
-            return Some(Pace::of_rate(rate, self.congestion.chunk_limit()));
+        if let Some((rate, burst)) = self.congestion.pace() {
+            return Some(Pace::of_rate(rate, (self.congestion.chunk_limit(), burst)));
         }
         let rtt = self.rtt.current().filter(|_| self.pacer.is_on())?;
         let (cwnd, is_starting) = (self.congestion.window(), self.congestion.is_starting());

@@ -397,11 +397,11 @@ impl Congestion {
     }
 
     /// Bytes per second at which data is to leave whatever [`Config::pacing`] says, if the algorithm has
-    /// such a rate.
-    pub(crate) fn pacing_rate(&self) -> Option<u64> {
+    /// such a rate, and how many of them may leave at once.
+    pub(crate) fn pace(&self) -> Option<(u64, usize)> {
         match (&self.custom, &self.algorithm) {
-            (Some(custom), _) => custom.pacing_rate(),
-            (None, Algorithm::Model(bbr)) => bbr.pacing_rate(),
+            (Some(custom), _) => custom.pacing_rate().map(|rate| (rate, usize::MAX)),
+            (None, Algorithm::Model(bbr)) => bbr.pace(),
             (None, Algorithm::Window(_)) => None,
         }
     }

@@ -141,10 +141,10 @@ mod tests {
         let before = control.window();
         control.on_acked(&Acked { recovering: true, ..acked(P) }, &Group::default());
         control.on_acked(&acked(0), &Group::default());
-        assert_eq!((control.window(), control.pacing_rate()), (before + P, None));
+        assert_eq!((control.window(), control.pace()), (before + P, None));
         control.on_loss(&Group::default());
         assert_eq!((control.window(), control.ssthresh()), (P, P), "a chunk at least");
-        assert_eq!(control.pacing_rate(), Some(P as u64), "a chunk per second at least");
+        assert_eq!(control.pace(), Some((P as u64, usize::MAX)), "a chunk per second at least");
         control.on_marked(Instant::ZERO, P, &Group::default());
         assert_eq!(control.window(), u32::MAX as usize);
     }

@@ -1,5 +1,6 @@
 //! Pacing rate and congestion window (draft-ietf-ccwg-bbr, section "Updating Control Parameters").
 
+use super::bursts::MAX_BURST;
 use super::states::State;
 use super::{Ack, Bbr, INFINITE, MIN_PIPE_PACKETS, Window, bytes_in, rate, scaled};
 use crate::time::Duration;
@@ -7,10 +8,10 @@ use crate::time::Duration;
 /// The rate is so many percent less than the gain says (PacingMarginPercent).
 const PACING_MARGIN: u64 = 1;
 /// What leaves at once lasts for so long at the pacing rate, but is at least
-/// [`MIN_QUANTUM_PACKETS`] and at most [`MAX_QUANTUM`] bytes.
+/// [`MIN_QUANTUM_PACKETS`] and at most [`MAX_BURST`] bytes. The model allows for that even where shorter bursts leave:
+/// a host that gets the processor late makes up for it.
 const QUANTUM: Duration = Duration::from_millis(1);
 const MIN_QUANTUM_PACKETS: u64 = 2;
-const MAX_QUANTUM: u64 = 65_536;
 
 impl Bbr {
     /// UpdateControlParameters().
@@ -46,7 +47,7 @@ impl Bbr {
 
     /// SetSendQuantum().
     fn send_quantum(&self, packet: u64) -> u64 {
-        let quantum = bytes_in(self.pacing_rate, QUANTUM).min(MAX_QUANTUM);
+        let quantum = bytes_in(self.pacing_rate, QUANTUM).min(MAX_BURST);
         quantum.max(MIN_QUANTUM_PACKETS * packet)
     }
 

@@ -57,6 +57,16 @@ struct Run {
     state: SendState,
 }
 
+/// Where a chunk stood among those that left at the same instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Position {
+    /// Number of the first of them.
+    pub(super) first: u64,
+    /// How many left before it and after it.
+    pub(super) before: u64,
+    pub(super) after: u64,
+}
+
 /// The sampler of one path.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
@@ -190,6 +200,21 @@ impl Delivery {
         Some(RateSample { rate, delivered, lost: self.lost - sent.lost, sent })
     }
 
+    /// Where transmission `number` stood in its burst, if something has left since.
+    pub(super) fn position(&self, number: u64) -> Option<Position> {
+        let end = self.runs.partition_point(|run| run.first <= number);
+        let sent = self.runs.get(end.checked_sub(1)?)?.sent;
+        let same = self.runs.range(..end).rev().take_while(|run| run.sent == sent);
+        let first = same.last()?.first;
+        let next = self.runs.range(end..).find(|run| run.sent != sent)?.first;
+        Some(Position { first, before: number - first, after: next - 1 - number })
+    }
+
+    /// The transmission with which the newest run began; zero before the first one.
+    pub(super) fn newest_run(&self) -> u64 {
+        self.runs.back().map_or(0, |run| run.first)
+    }
+
     fn run(&self, number: u64) -> Option<Run> {
         let after = self.runs.partition_point(|run| run.first <= number);
         self.runs.get(after.checked_sub(1)?).copied()
@@ -198,7 +223,7 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
-    use super::{Delivery, Departure};
+    use super::{Delivery, Departure, Position};
     use crate::time::{Duration, Instant};
 
     const RTT: u64 = 100;
@@ -269,6 +294,22 @@ mod tests {
         delivery.on_starved(at(105));
         send(&mut delivery, 106, 11, 10_000);
         assert!(!delivery.is_app_limited());
+    }
+
+    #[test]
+    fn a_position_is_that_among_all_chunks_of_an_instant() {
+        let mut delivery = Delivery::default();
+        (1..=3).for_each(|number| send(&mut delivery, 10, number, number as usize * 1000));
+        // A SACK comes at the same instant.
+        delivery.on_ambiguous(at(10), 1000);
+        (4..=6).for_each(|number| send(&mut delivery, 10, number, number as usize * 1000));
+        assert_eq!(delivery.position(2), None, "more may leave at that instant");
+        send(&mut delivery, 11, 7, 7000);
+        let position = |before| Some(Position { first: 1, before, after: 5 - before });
+        for number in 1..=6 {
+            assert_eq!(delivery.position(number), position(number - 1));
+        }
+        assert_eq!((delivery.position(7), delivery.newest_run()), (None, 7));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! Where it is not the draft:
 //!
 //! * `random_loss` - what a path loses at random is told from congestion.
+//! * `bursts` - fewer packets leave at once where a short queue drops the end of each burst.
 //! * `own_queue` - a probe, and Startup, end when they have made a queue, not three rounds later; Cruise slows down
 //!   when it has made one.
 //! * `overshoot` - Startup keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
@@ -31,6 +32,7 @@
 //! Bytes are those of DATA chunks with header and padding, rates are bytes per second, gains are
 //! percentages. Names are those of the draft without its `BBR.` and `C.`.
 
+mod bursts;
 mod control;
 mod delivery;
 mod filters;
@@ -259,9 +261,11 @@ impl Bbr {
         self.check_probe_rtt(ack, window);
     }
 
-    /// Bytes per second at which data is to leave, once there is something to say.
-    pub(super) fn pacing_rate(&self) -> Option<u64> {
-        (self.pacing_rate > 0).then_some(self.pacing_rate)
+    /// Bytes per second at which data is to leave, and how many of them may leave at once, as soon as there is something
+    /// to say.
+    pub(super) fn pace(&self) -> Option<(u64, usize)> {
+        let burst = usize::try_from(self.random_loss.bursts.most()).unwrap_or(usize::MAX);
+        (self.pacing_rate > 0).then_some((self.pacing_rate, burst))
     }
 
     /// Bytes per second that the path delivers, once measured.

@@ -12,6 +12,7 @@
 //! What is lost beyond that counts as the draft has it, in a round with a queue, and if it is more than
 //! 2 % in any round: where the queue is too short to be seen, sending faster loses more.
 
+use super::bursts::Bursts;
 use super::probe_bw::AckPhase;
 use super::states::State;
 use super::{Ack, Bbr, scaled};
@@ -27,7 +28,7 @@ const PARTS: u64 = 1 << 10;
 /// A queue is seen when it makes round trips longer by this part of the shortest.
 const SEEN_PART: u32 = 16;
 
-/// What is lost at random.
+/// What is lost without congestion.
 #[derive(Debug, Default)]
 pub(super) struct RandomLoss {
     delivered: u64,
@@ -35,6 +36,8 @@ pub(super) struct RandomLoss {
     round: Round,
     /// Whether the last round has shown a queue.
     queue_seen: bool,
+    /// What is lost because it leaves at once.
+    pub(super) bursts: Bursts,
 }
 
 /// The round under way.
@@ -91,9 +94,11 @@ impl Bbr {
         let (delivered, lost) = (self.delivery.delivered(), self.delivery.lost());
         let next = Round { delivered, lost, ..Round::default() };
         let round = core::mem::replace(&mut self.random_loss.round, next);
-        let seen = round.samples == 0
-            || self.queue(round.rtts / round.samples) > self.visible_queue(ack.packet);
+        let waited = (round.samples > 0).then(|| self.queue(round.rtts / round.samples));
+        let seen = waited.is_none_or(|waited| waited > self.visible_queue(ack.packet));
+        let holds_bursts = waited.is_none_or(|waited| waited > self.quantum_time(ack.packet));
         self.random_loss.queue_seen = seen;
+        self.random_loss.bursts.on_round(holds_bursts);
         let quiet = self.probe_bw.ack_phase == AckPhase::Init && self.state != State::ProbeRtt;
         if !seen && quiet {
             self.random_loss.add(delivered - round.delivered, lost - round.lost);

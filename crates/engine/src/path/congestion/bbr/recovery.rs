@@ -38,6 +38,8 @@ impl Bbr {
     ) {
         let sample = self.delivery.on_lost(number, bytes as u64);
         self.note_loss(window);
+        let (bursts, packet) = (&mut self.random_loss.bursts, window.chunk_limit as u64);
+        bursts.on_lost((number, bytes as u64), packet, &self.delivery);
         self.undo.lost += 1;
         if self.losses.last + 1 != number {
             self.losses.ranges += 1;

@@ -95,7 +95,7 @@ impl Bench {
         let due = self.free_at.max(now) + self.rtt;
         let lost = drops || (self.lost)(number);
         self.under_way.push_back(Packet { number, sent: now, due, lost });
-        let pace = self.bbr.pacing_rate().unwrap_or(u64::MAX);
+        let pace = self.bbr.pace().map_or(u64::MAX, |(rate, _)| rate);
         self.send_at = now + Duration::from_nanos(P as u64 * 1_000_000_000 / pace);
     }
 
@@ -260,7 +260,7 @@ fn a_small_chunk_without_a_round_trip_sets_no_pace() {
     bench.bbr.on_chunk_acked(heard, Some(1), 28);
     let acked = Acked { now: heard, rtt: None, ..acked(28) };
     bench.bbr.on_acked(&acked, &mut bench.window);
-    assert_eq!(bench.bbr.pacing_rate(), None);
+    assert_eq!(bench.bbr.pace(), None);
 }
 
 #[test]
