@@ -245,7 +245,7 @@ impl Sender {
                     unsent.push(key);
                 }
                 Err(tsn) => {
-                    let message = self.message_of(tsn);
+                    let message = self.outstanding.message_of(tsn);
                     let held = message.filter_map(|tsn| self.outstanding.get(tsn));
                     freed += held.map(SentChunk::data_len).sum::<usize>();
                     sent.push(tsn);
@@ -289,7 +289,7 @@ impl Sender {
 
     /// Gives up the message that chunk `tsn` is a part of.
     pub(super) fn abandon(&mut self, now: Instant, tsn: Tsn64, paths: &mut Paths) {
-        let message: Vec<_> = self.message_of(tsn).collect();
+        let message: Vec<_> = self.outstanding.message_of(tsn).collect();
         let Some(chunk) = self.outstanding.get(tsn) else { return };
         if chunk.record.state == ChunkState::Abandoned {
             return;
@@ -317,34 +317,6 @@ impl Sender {
         self.abandonment.note(Outgoing { stream, ppid, unordered, payload }, terms, true);
     }
 
-    /// The chunks of the message that `tsn` is one of, as far as they are outstanding, in order.
-    fn message_of(&self, tsn: Tsn64) -> impl Iterator<Item = Tsn64> {
-        let own = self.outstanding.get(tsn).map(|chunk| &chunk.fragment);
-        let same = move |other: &Fragment| own.is_some_and(|own| own.is_of_message(other));
-        let fragment = move |tsn| self.outstanding.get(tsn).map(|chunk| &chunk.fragment);
-        let ahead = tsn.since(self.outstanding.cum());
-        let mut first = tsn;
-        for back in 0..ahead {
-            let at = self.outstanding.cum().plus(ahead - back);
-            let Some(other) = fragment(at).filter(|other| same(other)) else { continue };
-            first = at;
-            if other.begin {
-                break;
-            }
-        }
-        let mut ended = false;
-        let count = self.outstanding.next_tsn().since(first);
-        (0..count)
-            .map(move |ahead| first.plus(ahead))
-            .map_while(move |tsn| {
-                let other = fragment(tsn).filter(|_| !ended)?;
-                let of_it = same(other);
-                ended = of_it && other.end;
-                Some((tsn, of_it))
-            })
-            .filter_map(|(tsn, of_it)| of_it.then_some(tsn))
-    }
-
     /// Chunk `tsn` is given up. Returns its user data if that is still held.
     fn abandon_chunk(&mut self, tsn: Tsn64, paths: &mut Paths) -> Option<Bytes> {
         let mut chunk = self.outstanding.abandon(tsn)?;
@@ -355,11 +327,7 @@ impl Sender {
         self.queue.on_acked(&Fragment { end: false, ..chunk.fragment.clone() });
         let path = paths.get_mut(chunk.record.path)?;
         path.flight_mut().on_abandoned(tsn, chunk.tracked());
-        match chunk.record.state {
-            ChunkState::InFlight => self.in_flight = self.in_flight.saturating_sub(data),
-            ChunkState::Lost => self.lost = self.lost.saturating_sub(data),
-            ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => {}
-        }
+        self.outstanding.on_done(chunk.record.state, data);
         Some(chunk.fragment.payload)
     }
 

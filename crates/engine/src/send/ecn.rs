@@ -37,12 +37,14 @@ impl Sender {
 
     /// Whether nothing is under way: if the window is closed, what is sent now is its probe.
     fn is_stopped(&self) -> bool {
-        self.in_flight == 0 && self.window.is_closed()
+        self.outstanding.in_flight() == 0 && self.outstanding.window().is_closed()
     }
 
     /// Whether the next packet for `path` holds something that was sent before, here or elsewhere.
     fn repeats_next(&self, now: Instant, path: &Path, paths: &Paths) -> bool {
-        if self.lost == 0 && !self.copies.is_on() && self.rules.experiment.rescheduling_percent == 0
+        if self.outstanding.lost() == 0
+            && !self.copies.is_on()
+            && self.rules.experiment.rescheduling_percent == 0
         {
             return false;
         }

@@ -172,7 +172,7 @@ impl Sender {
             let Some(len) = self.fitting(stream, len, packet.room_for(kind)) else { break };
             let Some(mut fragment) = self.queue.pop(stream, job.id, len) else { break };
             // Nothing as large goes behind it before a SACK opens the window.
-            fragment.prompt |= self.queue.ending && self.rwnd_for_new() < 2 * len;
+            fragment.prompt |= self.queue.ending && self.outstanding.rwnd_for_new() < 2 * len;
             self.counts.on_new(&fragment);
             let mut chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
@@ -181,7 +181,7 @@ impl Sender {
             }
             self.abandonment.on_sent(tsn, &chunk.fragment);
             let Some(path) = paths.get_mut(job.id) else { break };
-            let is_probe = len > self.rwnd_for_new();
+            let is_probe = len > self.outstanding.rwnd_for_new();
             path.on_new_sent(job.now, tsn, chunk.tracked());
             chunk.record.capable = job.ecn;
             self.outstanding.push(chunk);
@@ -200,7 +200,6 @@ impl Sender {
     fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         let (from, sent, len) = (chunk.record.path, chunk.record.last_sent, chunk.data_len());
-        self.lost = self.lost.saturating_sub(len);
         let repeated = paths.get_mut(from).map(|old| old.on_repeated(tsn, len, id));
         let (loss, probe) = repeated.unwrap_or((Loss::Reported, false));
         chunk.record.timed_out |= loss == Loss::TimedOut;
@@ -208,16 +207,16 @@ impl Sender {
         self.repetitions.push(Repetition { tsn, from, sent, reported });
         let Some(path) = paths.get_mut(id) else { return };
         path.on_repetition_sent(now, tsn, chunk.tracked());
+        self.outstanding.on_repeated(len);
         self.on_sent(now, len, path);
-        if self.window.probe() == Some(tsn) {
+        if self.outstanding.window().probe() == Some(tsn) {
             self.on_probe_sent(now, tsn, path);
         }
     }
 
     /// A chunk with `data` bytes has been written into a packet for `path`.
     fn on_sent(&mut self, now: Instant, data: usize, path: &mut Path) {
-        self.in_flight += data;
-        self.window.on_sent(data);
+        self.outstanding.on_sent(data);
         path.note_share(now, self.queue.most_on(path.id()));
     }
 
@@ -232,8 +231,9 @@ impl Sender {
 
     /// The chunk is a probe of a closed window: its timer is the pause until the next one.
     fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
-        self.window.on_probe_sent(now, tsn);
-        let pause = self.window.probe_pause(path.rtt().rto(), path.rtt().rto_max());
+        let window = self.outstanding.window_mut();
+        window.on_probe_sent(now, tsn);
+        let pause = window.probe_pause(path.rtt().rto(), path.rtt().rto_max());
         path.flight_mut().start_t3(now, pause);
     }
 }

@@ -71,7 +71,7 @@ impl Sender {
         let forward = &mut self.abandonment.forward;
         let open = forward.point > self.outstanding.cum();
         forward.due |= open;
-        open && self.in_flight == 0 && self.lost == 0
+        open && self.outstanding.is_quiet()
     }
 
     /// Whether the peer is to be told to skip something.

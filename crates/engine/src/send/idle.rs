@@ -45,7 +45,7 @@ impl Sender {
         let next = self.queue.next_len(taker, self.fragment_size(paths));
         if !usable.contains(path.id()) {
             excluded(path, paths)
-        } else if next.is_none() && self.lost == 0 {
+        } else if next.is_none() && self.outstanding.lost() == 0 {
             match self.queue.messages() {
                 0 => IdleReason::NoData,
                 _ if taker.late => IdleReason::FasterPath,
@@ -58,9 +58,9 @@ impl Sender {
             if gives_way { IdleReason::SharedBottleneck } else { IdleReason::CongestionWindow }
         } else if next.is_some() && !self.split_allows(path, paths, usable) {
             IdleReason::BufferShare
-        } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
+        } else if next.is_some_and(|len| len > self.outstanding.rwnd_for_new()) {
             IdleReason::ReceiveWindow
-        } else if self.lost == 0 {
+        } else if self.outstanding.lost() == 0 {
             IdleReason::FasterPath
         } else {
             IdleReason::NoData

@@ -6,7 +6,6 @@ use crate::config::{FastRecoveryScope, LossRecovery};
 use crate::path::congestion::Group;
 use crate::path::{Detection, Found, Loss, Path, PathId, Paths, SackSummary};
 use crate::time::Instant;
-use crate::tsn::Tsn64;
 
 impl Sender {
     /// Whether losses are found by time. Not in redundant transmission: of a chunk that is late on one
@@ -27,7 +26,7 @@ impl Sender {
 
     /// The probe of a closed window is answered, but not acknowledged, and needs no other one.
     pub(super) fn probe_at(&self, path: &Path) -> Option<Instant> {
-        match self.window.probe() {
+        match self.outstanding.window().probe() {
             Some(_) => None,
             None => path.tail_probe_at(self.rules.sack_delay),
         }
@@ -44,7 +43,7 @@ impl Sender {
         for path in paths.iter_mut().filter(|path| due(path.flight().loss_timer())) {
             let rules = self.detection();
             let found = path.find_late(now, false, &rules, &mut self.outstanding);
-            self.on_lost(found.data);
+            self.outstanding.on_lost(found.data);
             self.respond(found, self.recovery.is_active(), path, &group);
         }
         let is_silent =
@@ -72,7 +71,7 @@ impl Sender {
         } else {
             path.count_missing_reports(summary, &rules, &mut self.outstanding)
         };
-        self.on_lost(found.data);
+        self.outstanding.on_lost(found.data);
         found.any |= path.lose_copies(summary.now);
         found.any |= path.flight_mut().was_repaired();
         self.respond(found, summary.recovering, path, summary.group);
@@ -109,20 +108,14 @@ impl Sender {
         let Some(path) = paths.get_mut(id) else { return };
         path.flight_mut().allow_tail_probe();
         let has_data = self.has_data_for(now, id, paths);
-        let latest = self.latest_on(now, id, paths).filter(|_| !has_data);
+        let latest = self.outstanding.latest_on(now, id, paths).filter(|_| !has_data);
         let Some(path) = paths.get_mut(id) else { return };
         if !has_data && latest.is_none() {
             return path.flight_mut().cancel_tail_probe();
         }
         path.begin_tail_probe(now, latest);
         if let Some(tsn) = latest {
-            self.lose(tsn, paths, Loss::Reported);
+            self.outstanding.lose(tsn, paths, Loss::Reported);
         }
-    }
-
-    /// The chunk that was sent last on `path`, if it may be repeated.
-    fn latest_on(&self, now: Instant, id: PathId, paths: &Paths) -> Option<Tsn64> {
-        let tsn = paths.get(id)?.flight().latest(|sent| self.outstanding.is_live(id, sent))?;
-        self.outstanding.get(tsn)?.may_be_repeated(now).then_some(tsn)
     }
 }

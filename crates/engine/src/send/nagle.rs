@@ -48,6 +48,6 @@ impl Sender {
         let Nagle { on, waits } = self.nagle;
         let begins = || self.queue.stream(stream).is_some_and(|stream| stream.to_begin() > 0);
         let is_small = || self.queue.bytes() < self.fragment_size(paths);
-        on && waits && self.in_flight > 0 && !is_bundled && is_small() && begins()
+        on && waits && self.outstanding.in_flight() > 0 && !is_bundled && is_small() && begins()
     }
 }

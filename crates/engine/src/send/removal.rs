@@ -7,7 +7,7 @@ impl Sender {
     /// Path `id` is about to be removed. What is in flight on it is sent again; that and what was
     /// acknowledged but not cumulatively counts as sent on `heir` from now on.
     pub(crate) fn hand_over(&mut self, id: PathId, heir: PathId, paths: &mut Paths) {
-        self.give_up_flight(id, paths);
+        self.outstanding.give_up_flight(id, paths);
         self.drop_copies(id, paths);
         for chunk in self.outstanding.iter_mut() {
             if chunk.record.path == id {
@@ -31,7 +31,7 @@ impl Sender {
     /// that the peer has thrown away what it had acknowledged, `heir` goes on with that.
     pub(super) fn hand_over_t3(&self, id: PathId, heir: PathId, paths: &mut Paths) {
         let t3 = paths.get_mut(id).and_then(|path| path.flight_mut().stop_t3());
-        let only_it = self.in_flight == 0 && self.lost == 0 && !self.outstanding.is_empty();
+        let only_it = self.outstanding.is_quiet() && !self.outstanding.is_empty();
         if let Some(heir) = paths.get_mut(heir).filter(|_| only_it && id != heir) {
             heir.flight_mut().adopt_t3(t3);
         }

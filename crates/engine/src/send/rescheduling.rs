@@ -29,7 +29,7 @@ impl Sender {
             return None;
         }
         let waiting = path.flight().booked().saturating_sub(path.in_flight());
-        let limit = self.size.limit.min(self.window.rwnd() + self.outstanding());
+        let limit = self.size.limit.min(self.outstanding.window().rwnd() + self.outstanding());
         if waiting * 100 * usable.len().max(1) < limit * percent {
             return None;
         }
@@ -58,7 +58,7 @@ impl Sender {
             let slow = paths.get(chunk.record.path).map_or(Duration::ZERO, Path::forward_delay);
             let later = chunk.record.path != id && chunk.record.last_sent + slow > arrival;
             if chunk.may_be_repeated(now) && later && chunk.record.state == ChunkState::InFlight {
-                self.lose(tsn, paths, Loss::TimedOut);
+                self.outstanding.lose(tsn, paths, Loss::TimedOut);
             }
         }
     }
@@ -75,7 +75,7 @@ impl Sender {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         chunk.record.rescheduled = true;
         let from: PathId = chunk.record.path;
-        self.lose(tsn, paths, Loss::Reported);
+        self.outstanding.lose(tsn, paths, Loss::Reported);
         if let Some(path) = paths.get_mut(from) {
             path.on_rescheduled(now, self.outstanding.cum(), &group);
         }

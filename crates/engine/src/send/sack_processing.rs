@@ -4,7 +4,7 @@ use super::outstanding::SentChunk;
 use super::{SackView, Sender};
 use crate::path::congestion::Group;
 use crate::path::flight::dac::Reports;
-use crate::path::{ChunkState, Extent, Loss, Path, PathId, PathSet, Paths, SackSummary};
+use crate::path::{ChunkState, Extent, Path, PathId, PathSet, Paths, SackSummary};
 use crate::ranges::{Range, RangeSet, difference};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -119,9 +119,10 @@ impl Sender {
         }
         self.prune_copies(paths);
         self.advance_forward(now, true);
-        self.guard(now, paths);
+        self.outstanding.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
-            self.update_window(now, a_rwnd, paths);
+            let needed = self.fragment_size(paths);
+            self.outstanding.on_window(now, a_rwnd, needed, paths);
         }
         outcome.silent_paths = self.silent_paths(now, paths);
         self.fit_buffer(paths);
@@ -263,8 +264,9 @@ impl Sender {
             return true;
         }
         let Some(path) = paths.get_mut(chunk.record.path) else { return false };
-        self.in_flight += chunk.data_len();
+        let data = chunk.data_len();
         path.on_reneged(now, tsn, chunk.tracked());
+        self.outstanding.on_reneged(data);
         self.reported.acked.remove(Range { start: tsn, end: tsn });
         true
     }
@@ -292,22 +294,17 @@ impl Sender {
             from.on_late_delivery(now, repetition.filter(|_| from.id() == via).map(|it| it.sent));
         }
         let path = paths.get_mut(chunk.record.path)?;
-        let data = chunk.data_len();
-        match chunk.record.state {
+        let (was, data) = (chunk.record.state, chunk.data_len());
+        match was {
             ChunkState::Released | ChunkState::Abandoned | ChunkState::Acked => return None,
-            ChunkState::InFlight => {
-                path.flight_mut().land(&mut chunk.tracked());
-                self.in_flight = self.in_flight.saturating_sub(data);
-            }
-            ChunkState::Lost => {
-                path.on_lost_acked(tsn);
-                self.lost = self.lost.saturating_sub(data);
-            }
+            ChunkState::InFlight => path.flight_mut().land(&mut chunk.tracked()),
+            ChunkState::Lost => path.on_lost_acked(tsn),
         }
         chunk.record.state = ChunkState::Acked;
         chunk.record.acked_via = via;
         chunk.record.missing = 0;
         path.on_acked(now, tsn, chunk.tracked());
+        self.outstanding.on_done(was, data);
         Some(path)
     }
 
@@ -348,26 +345,5 @@ impl Sender {
         // With copies the earliest chunk of a path is no longer one that only this path can deliver.
         let cwnd_update = (!self.copies.is_on()).then_some(self.rules.experiment.cwnd_update);
         SackSummary { now, via, cum, highest, newly_acked, reports, recovering, cwnd_update, group }
-    }
-
-    /// A timer must run while anything is outstanding: see `Sender::treat_gap_acks_as_reneged`.
-    fn guard(&self, now: Instant, paths: &mut Paths) {
-        if self.in_flight > 0 || self.lost > 0 {
-            return;
-        }
-        let first = self.outstanding.get(self.outstanding.cum().next());
-        if let Some(path) = first.and_then(|chunk| paths.get_mut(chunk.record.path)) {
-            path.restart_t3(now);
-        }
-    }
-
-    fn update_window(&mut self, now: Instant, a_rwnd: u32, paths: &mut Paths) {
-        let rwnd = (a_rwnd as usize).saturating_sub(self.in_flight);
-        let is_acked = |tsn| !self.outstanding.is_open(tsn);
-        let needed = self.fragment_size(paths);
-        let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
-        if self.outstanding.is_in_flight(probe) {
-            self.lose(probe, paths, Loss::Reported);
-        }
     }
 }

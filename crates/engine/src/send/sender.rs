@@ -41,12 +41,7 @@ const MAX_TSN_SPAN: usize = 65_535;
 pub(crate) struct Sender {
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
-    pub(super) window: PeerWindow,
     pub(super) reported: Reported,
-    /// User data in flight on all paths.
-    pub(super) in_flight: usize,
-    /// User data that is to be sent again.
-    pub(super) lost: usize,
     /// User data accepted and not acknowledged for good.
     pub(super) buffered: usize,
     pub(super) rules: Rules,
@@ -86,15 +81,13 @@ impl Sender {
         peer_rwnd: u32,
         outbound_streams: u16,
     ) -> Self {
-        let outstanding = Outstanding::new(initial_tsn);
+        let window = PeerWindow::new(config.experiment.window_probing, peer_rwnd);
+        let outstanding = Outstanding::new(initial_tsn, window);
         Self {
             queue: SendQueue::new(config),
             abandonment: Abandonment::new(config, outstanding.cum()),
             outstanding,
-            window: PeerWindow::new(config.experiment.window_probing, peer_rwnd),
             reported: Reported::default(),
-            in_flight: 0,
-            lost: 0,
             tail: Tail::default(),
             nagle: Nagle::new(config.nagle),
             counts: DataCounts::default(),
@@ -119,7 +112,7 @@ impl Sender {
     /// The peer has announced its window and how many streams it takes. Messages that wait on
     /// streams beyond are dropped; returns their number.
     pub(crate) fn set_peer(&mut self, peer_rwnd: u32, outbound_streams: u16) -> usize {
-        self.window.restart(peer_rwnd);
+        self.outstanding.window_mut().restart(peer_rwnd);
         self.outbound_streams = outbound_streams;
         let (messages, bytes) = self.queue.drop_streams_from(outbound_streams);
         self.buffered -= bytes;
@@ -136,7 +129,7 @@ impl Sender {
     /// Messages are interleaved with this peer. Those that are partly sent may take half of its
     /// receive buffer, so that there is always room to complete them.
     pub(crate) fn interleave(&mut self) {
-        self.queue.set_interleaving(self.window.rwnd() / 2);
+        self.queue.set_interleaving(self.outstanding.window().rwnd() / 2);
     }
 
     /// Whether the peer acknowledges for good what is not next in sequence (NR-SACK).
@@ -224,7 +217,7 @@ impl Sender {
 
     /// Bytes that the peer's receive window takes now.
     pub(crate) fn peer_rwnd(&self) -> usize {
-        self.window.rwnd()
+        self.outstanding.window().rwnd()
     }
 
     /// Whether everything that was queued is acknowledged.
@@ -257,7 +250,7 @@ impl Sender {
         let usable = self.usable(paths);
         let is_full = |path: &Path| !path.may_send(now, path.in_flight());
         let waits = (self.queue.messages() > 0 || self.tail.backlog > 0)
-            && self.rwnd_for_new() >= self.fragment_size(paths)
+            && self.outstanding.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id())).all(is_full);
         paths.ceiling_mut().note_waiting(now, waits);
     }
@@ -291,12 +284,12 @@ impl Sender {
 
     /// Whether neither new data nor lost chunks wait, nor any that may be sent on a second path.
     pub(super) fn has_nothing_to_send(&self) -> bool {
-        let copied = self.copies.is_on() && self.in_flight > 0;
-        self.queue.messages() == 0 && self.lost == 0 && !copied
+        let copied = self.copies.is_on() && self.outstanding.in_flight() > 0;
+        self.queue.messages() == 0 && self.outstanding.lost() == 0 && !copied
     }
 
     fn next_probe(&self, paths: &Paths) -> Option<Instant> {
-        if self.in_flight > 0 || self.lost > 0 {
+        if !self.outstanding.is_quiet() {
             return None;
         }
         let usable = self.usable(paths);
@@ -308,7 +301,7 @@ impl Sender {
         // Pacing may hold the probe back, and so may the path.
         let later = prober.pacer().deadline().max(prober.held_back()).unwrap_or_default();
         let due = || self.probe_due(prober).max(later);
-        (len > self.rwnd_for_new()).then(due)
+        (len > self.outstanding.rwnd_for_new()).then(due)
     }
 
     /// Whether `id` should carry something of what waits.
@@ -330,7 +323,7 @@ impl Sender {
         // A closed window is probed over one path alone.
         let beside = beside(paths, usable, id);
         taker.late = self.selector.is_late(paths, beside, id, self.queue.sparse())
-            && self.rwnd_for_new() >= self.fragment_size(paths);
+            && self.outstanding.rwnd_for_new() >= self.fragment_size(paths);
         if let (Some(dynamic), Some(helper)) = (self.queue.dynamic(), paths.get(id))
             && dynamic.shares().admitted().contains(id)
         {
@@ -338,7 +331,7 @@ impl Sender {
             let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
             let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
             for path in held_up {
-                let left = self.queue.unsent_on(path.id()).min(self.window.rwnd());
+                let left = self.queue.unsent_on(path.id()).min(self.outstanding.window().rwnd());
                 let shares = dynamic.shares();
                 let is_faster = helper.rtt().least() <= path.rtt().least();
                 let suits = shares.is_earlier(helper, path, left)
@@ -353,10 +346,16 @@ impl Sender {
 
     /// The buffers, for the dynamic mapping.
     fn room(&self) -> Room {
-        let here = self.outstanding().saturating_sub(self.in_flight + self.lost);
-        let there = self.window.most().saturating_sub(self.window.rwnd() + self.in_flight);
+        let here = self
+            .outstanding()
+            .saturating_sub(self.outstanding.in_flight() + self.outstanding.lost());
+        let there = self
+            .outstanding
+            .window()
+            .most()
+            .saturating_sub(self.outstanding.window().rwnd() + self.outstanding.in_flight());
         Room {
-            window: self.size.limit.min(self.window.most()),
+            window: self.size.limit.min(self.outstanding.window().most()),
             waiting: here.max(there),
             non_renegable: self.non_renegable,
         }
@@ -420,7 +419,7 @@ impl Sender {
     pub(super) fn repeaters(&self, paths: &Paths) -> PathSet {
         let timed_out =
             || paths.iter().any(|path| path.flight().lost().first(Loss::TimedOut).is_some());
-        if self.alternates && self.lost > 0 && timed_out() {
+        if self.alternates && self.outstanding.lost() > 0 && timed_out() {
             return self.selector.admitted(paths, usable(paths, true));
         }
         self.usable(paths)
@@ -429,9 +428,10 @@ impl Sender {
     /// What waits. When the peer's window is nearly used up, a chunk on a slow path holds up the
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
-        let left = (self.queue.bytes() + self.lost).saturating_add(self.tail.backlog);
-        let window = (self.window.rwnd() + self.in_flight).min(self.size.limit);
-        Demand { left, sendable: left.min(self.window.rwnd()), window }
+        let left = (self.queue.bytes() + self.outstanding.lost()).saturating_add(self.tail.backlog);
+        let window =
+            (self.outstanding.window().rwnd() + self.outstanding.in_flight()).min(self.size.limit);
+        Demand { left, sendable: left.min(self.outstanding.window().rwnd()), window }
     }
 
     /// The user holds back so many bytes more than it has queued.
@@ -449,7 +449,7 @@ impl Sender {
         paths: &Paths,
         usable: PathSet,
     ) -> Option<Tsn64> {
-        if self.lost == 0 || !path.may_repeat(now, flight) {
+        if self.outstanding.lost() == 0 || !path.may_repeat(now, flight) {
             return None;
         }
         let tsn = next_lost(&self.rules.experiment, paths, usable, path.id())?;
@@ -473,7 +473,7 @@ impl Sender {
         id: PathId,
         paths: &Paths,
     ) -> Option<usize> {
-        if self.lost == 0 {
+        if self.outstanding.lost() == 0 {
             return None;
         }
         let (path, usable) = (paths.get(id)?, self.usable(paths));
@@ -498,7 +498,7 @@ impl Sender {
             return None;
         }
         // A closed window leaves no share to any path: the split must not keep a probe back.
-        let idle = self.in_flight == 0 && self.lost == 0;
+        let idle = self.outstanding.is_quiet();
         if path.is_held_back(now) || (!idle && !self.split_allows(path, paths, usable)) {
             return None;
         }
@@ -512,7 +512,7 @@ impl Sender {
             idle && now >= self.probe_due(path)
                 && self.prober(paths, usable).is_some_and(|prober| prober.id() == path.id())
         };
-        let allowed = if len > self.rwnd_for_new() {
+        let allowed = if len > self.outstanding.rwnd_for_new() {
             probes()
         } else {
             !idle || self.split_allows(path, paths, usable)
@@ -525,20 +525,13 @@ impl Sender {
         if let Some(dynamic) = self.queue.dynamic() {
             return dynamic.shares().allows(path, self.room());
         }
-        let receive = self.window.rwnd() + self.in_flight;
+        let receive = self.outstanding.window().rwnd() + self.outstanding.in_flight();
         self.rules.experiment.buffer_split.allows(
             path,
             paths,
             usable,
             Buffers { send: self.size.limit, receive },
         )
-    }
-
-    /// What the peer's window leaves for new data when all that is lost has been repeated: a
-    /// chunk that was marked lost gave its bytes back to the window (section 6.2.1 rule C), but it
-    /// will need them again, and it goes first (section 6.1 rule C).
-    pub(super) fn rwnd_for_new(&self) -> usize {
-        self.window.rwnd().saturating_sub(self.lost)
     }
 
     /// The path that probes a closed window: of those that have something to send, the fastest.
@@ -550,7 +543,7 @@ impl Sender {
     }
 
     fn probe_due(&self, prober: &Path) -> Instant {
-        self.window.probe_due(prober.rtt().rto(), prober.rtt().rto_max())
+        self.outstanding.window().probe_due(prober.rtt().rto(), prober.rtt().rto_max())
     }
 }
 

@@ -5,13 +5,14 @@ use crate::config::PathSuspicion;
 use crate::path::policy::standby;
 use crate::path::{Loss, Path, PathId, PathSet, Paths, SackSummary};
 use crate::time::Instant;
-use crate::tsn::Tsn64;
 
 impl Sender {
     /// When the silence of a path must be looked at.
     pub(crate) fn silence_deadline(&self, paths: &Paths) -> Option<Instant> {
         // The probe of a closed window is answered, but not acknowledged.
-        if self.rules.path_suspicion == PathSuspicion::Off || self.window.probe().is_some() {
+        if self.rules.path_suspicion == PathSuspicion::Off
+            || self.outstanding.window().probe().is_some()
+        {
             return None;
         }
         let usable = self.usable(paths);
@@ -45,7 +46,7 @@ impl Sender {
                 overdue.insert(path.id());
             }
         }
-        if overdue.is_empty() || self.window.probe().is_some() {
+        if overdue.is_empty() || self.outstanding.window().probe().is_some() {
             return PathSet::default();
         }
         let usable = self.usable(paths);
@@ -83,24 +84,11 @@ impl Sender {
             return;
         }
         let (packet, mut room) = (path.congestion().chunk_limit(), None);
-        while let Some((tsn, wire)) = self.earliest_in_flight(now, id, paths) {
+        while let Some((tsn, wire)) = self.outstanding.earliest_on(now, id, paths) {
             let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
             room = Some(left);
-            self.lose(tsn, paths, Loss::TimedOut);
+            self.outstanding.lose(tsn, paths, Loss::TimedOut);
         }
-    }
-
-    /// The earliest chunk in flight on `id`, if it may be repeated, and its size.
-    fn earliest_in_flight(
-        &self,
-        now: Instant,
-        id: PathId,
-        paths: &mut Paths,
-    ) -> Option<(Tsn64, usize)> {
-        let tsn =
-            paths.get_mut(id)?.flight_mut().earliest(|sent| self.outstanding.is_live(id, sent))?;
-        let chunk = self.outstanding.get(tsn)?;
-        chunk.may_be_repeated(now).then_some((tsn, chunk.wire_len()))
     }
 
     /// A SACK has been worked in for `path`.

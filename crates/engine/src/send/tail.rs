@@ -43,8 +43,8 @@ struct Late {
 impl Sender {
     /// Lets the fastest path repeat what slower ones would deliver later, if it has nothing else to do.
     pub(crate) fn relieve_slow_paths(&mut self, now: Instant, paths: &mut Paths) {
-        let is_over = self.in_flight > 0
-            && self.lost == 0
+        let is_over = self.outstanding.in_flight() > 0
+            && self.outstanding.lost() == 0
             && self.tail.backlog == 0
             && self.queue.messages() == 0
             && self.rules.experiment.scheduling() == PathScheduling::EarliestCompletion
@@ -59,7 +59,7 @@ impl Sender {
         for tsn in late {
             // Once: the path that repeats it may be a slow one again.
             self.outstanding.get_mut(tsn).into_iter().for_each(|it| it.record.rescheduled = true);
-            self.lose(tsn, paths, Loss::TimedOut);
+            self.outstanding.lose(tsn, paths, Loss::TimedOut);
         }
     }
 

@@ -60,19 +60,19 @@ impl PeerWindow {
         self.rwnd = self.rwnd.saturating_add(bytes);
     }
 
-    /// A SACK arrived (rule D): `needed` is the size of a full chunk. Returns the probe if it must
-    /// be sent again at once, because the window has opened without the probe being acknowledged.
+    /// A SACK arrived (rule D): `needed` is the size of a full chunk; whether the probe is acknowledged. Returns the probe
+    /// if it must be sent again at once, because the window has opened without the probe being acknowledged.
     pub(crate) fn on_sack(
         &mut self,
         now: Instant,
         rwnd: usize,
         needed: usize,
-        is_acked: impl FnOnce(Tsn64) -> bool,
+        acked: bool,
     ) -> Option<Tsn64> {
         self.rwnd = rwnd;
         self.most = self.most.max(rwnd);
         self.answered = true;
-        let pending = self.probe.filter(|probe| !is_acked(*probe));
+        let pending = self.probe.filter(|_| !acked);
         self.probe = pending;
         if rwnd < needed {
             self.closed_since.get_or_insert(now);

@@ -41,7 +41,8 @@ fn a_path_takes_its_share_of_the_peers_window_and_a_packet() {
         [("none", 20), ("receiver-queued-equal", 11), ("receiver-outstanding-equal", 10)]
     {
         let mut bench = bench(split, 100);
-        bench.sender.window = PeerWindow::new(WindowProbing::Rfc9260, 20 * FULL as u32);
+        *bench.sender.outstanding.window_mut() =
+            PeerWindow::new(WindowProbing::Rfc9260, 20 * FULL as u32);
         bench.queue(40);
         assert_eq!(bench.send_all(0).len(), most, "{split}");
     }

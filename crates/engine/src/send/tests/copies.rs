@@ -44,7 +44,7 @@ fn every_path_sends_every_chunk_once() {
     assert_eq!([0, 1, 2].map(|id| bench.flight(id)), [3 * WIRE; 3]);
     assert_eq!((bench.path(0).stats().copies, bench.path(1).stats().copies), (0, 3));
     // The user's bytes count once.
-    assert_eq!(bench.sender.in_flight, 3 * FULL);
+    assert_eq!(bench.sender.outstanding.in_flight(), 3 * FULL);
 }
 
 #[test]

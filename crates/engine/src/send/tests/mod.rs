@@ -16,8 +16,9 @@ mod timers;
 mod wanted;
 mod window;
 
-use super::outstanding::SentChunk;
+use super::outstanding::{Outstanding, SentChunk};
 use super::queue::SendQueue;
+use super::window::PeerWindow;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::{Config, CongestionControl, Experiment, LossRecovery, PathMtu};
 use crate::path::{ChunkState, Path, PathAddr, PathId, PathState, Paths};
@@ -105,7 +106,8 @@ impl Bench {
         bench.sender.buffered = 0;
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.
-        bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
+        let window = PeerWindow::new(config.experiment.window_probing, bench.a_rwnd);
+        bench.sender.outstanding = Outstanding::new(Tsn(1), window);
         bench.sender.copies =
             super::copies::Copies::new(config.experiment.path_scheduling, config.redundancy);
         let cum = bench.sender.outstanding.cum();
@@ -248,8 +250,8 @@ fn check(sender: &Sender, paths: &Paths) {
     let sum = |state: ChunkState| -> usize {
         all.iter().filter(|(_, c)| c.record.state == state).map(|(_, c)| c.data_len()).sum()
     };
-    assert_eq!(sender.in_flight, sum(ChunkState::InFlight));
-    assert_eq!(sender.lost, sum(ChunkState::Lost));
+    assert_eq!(sender.outstanding.in_flight(), sum(ChunkState::InFlight));
+    assert_eq!(sender.outstanding.lost(), sum(ChunkState::Lost));
     let held: usize = all.iter().map(|(_, chunk)| chunk.data_len()).sum();
     assert_eq!(sender.buffered, held + sender.queue.bytes());
     let tsns = |wanted: &dyn Fn(&SentChunk) -> bool| -> BTreeSet<Tsn64> {
