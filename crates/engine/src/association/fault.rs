@@ -143,7 +143,7 @@ impl PathManager<'_> {
 
 /// How long the peer may be silent, however many errors there were.
 fn patience(state: &State, sender: &Sender, config: &Config) -> Duration {
-    match sender.outstanding() {
+    match sender.unacked() {
         _ if !state.sends_data() => Duration::ZERO,
         0 => config.idle_patience,
         _ => config.data_patience,

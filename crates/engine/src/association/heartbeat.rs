@@ -146,8 +146,7 @@ impl PathManager<'_> {
         let counts = |path: &Path| is_stranded || usable.contains(path.id());
         let Some(path) = self.paths.get(id).filter(|path| counts(path)) else { return false };
         let mut others = self.paths.iter().filter(|it| it.id() != id && counts(it));
-        (is_stranded || self.sender.outstanding() == 0)
-            && others.all(|it| it.errors() > path.errors())
+        (is_stranded || self.sender.unacked() == 0) && others.all(|it| it.errors() > path.errors())
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn status(
     Some(AssociationStatus {
         state: state.name()?,
         unsent: sender.unsent(),
-        outstanding: sender.outstanding(),
+        outstanding: sender.unacked(),
         peer_rwnd: saturated(sender.peer_rwnd()),
         partial_reliability: sender.may_abandon(),
         authentication: security.is_authenticating(),

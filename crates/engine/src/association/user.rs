@@ -152,7 +152,8 @@ impl UpperLayer<'_> {
 
     /// Tells the user that everything has been delivered, if it waits for that.
     pub(super) fn announce_dry(&mut self, cx: &mut Context<'_>) {
-        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
+        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.buffer().is_empty()
+        {
             self.notices.dry_wanted = false;
             cx.emit(self.id, Event::SenderDry);
         }

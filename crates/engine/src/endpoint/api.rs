@@ -509,7 +509,7 @@ impl Endpoint {
 
     /// Whether everything that was accepted has been delivered or given up; true for an association that does not exist.
     pub fn is_dry(&self, id: AssociationId) -> bool {
-        self.registry.get(id).is_none_or(|it| it.sender.is_dry())
+        self.registry.get(id).is_none_or(|it| it.sender.buffer().is_empty())
     }
 
     /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of

@@ -232,10 +232,10 @@ impl Sender {
         let mut candidates: Vec<_> = waiting.chain(on_way).collect();
         candidates.sort_by(|(a, _), (b, _)| b.cmp(a));
         let (mut unsent, mut sent) = (Vec::new(), Vec::new());
-        let needed = (self.buffered + len).saturating_sub(self.size.limit);
+        let needed = self.buffer.lack(len);
         let (mut freed, mut count) = (0, 0);
         for (_, candidate) in candidates {
-            if freed >= needed && self.has_slots(count) {
+            if freed >= needed && self.buffer.has_slot(self.held().saturating_sub(count)) {
                 break;
             }
             count += 1;
@@ -258,7 +258,7 @@ impl Sender {
     /// Takes back a message of which nothing was sent. False if something was.
     fn withdraw(&mut self, key: MessageKey) -> bool {
         let Some((message, terms)) = self.queue.withdraw(key) else { return false };
-        self.buffered -= message.payload.len();
+        self.buffer.give_back(message.payload.len());
         self.abandonment.note(message, terms, false);
         true
     }
@@ -322,7 +322,7 @@ impl Sender {
         let mut chunk = self.outstanding.abandon(tsn)?;
         let data = chunk.data_len();
         self.abandonment.forget_priority(tsn, &chunk.fragment);
-        self.buffered = self.buffered.saturating_sub(data);
+        self.buffer.give_back(data);
         // Its number stays in use until the receiver has skipped it.
         self.queue.on_acked(&Fragment { end: false, ..chunk.fragment.clone() });
         let path = paths.get_mut(chunk.record.path)?;
@@ -339,7 +339,7 @@ impl Sender {
         paths: &Paths,
     ) -> Option<(Fragment, Bytes)> {
         let (end, rest) = self.queue.cut_short(stream)?;
-        self.buffered = self.buffered.saturating_sub(rest.len());
+        self.buffer.give_back(rest.len());
         let tsn = self.outstanding.next_tsn();
         self.abandonment.on_sent(tsn, &end);
         self.outstanding.push(SentChunk::new(end.clone(), paths.primary(), now));

@@ -13,7 +13,7 @@
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
 
 mod abandon;
-mod buffer_size;
+mod buffer;
 mod buffer_split;
 mod copies;
 mod counts;

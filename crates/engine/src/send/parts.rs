@@ -66,7 +66,7 @@ impl Sender {
         end: MessageEnd,
     ) -> Result<(), SendError> {
         self.check(&message)?;
-        self.buffered += message.payload.len();
+        self.buffer.take(message.payload.len());
         let part = self.queue.unfinished.on_given(&mut message, end);
         self.queue.push_part(message, Terms::Reliable, part);
         self.nagle.on_queued();

@@ -21,15 +21,10 @@ impl Sender {
             }
         };
         SenderQueueInfo {
-            limit: self.size.limit,
-            queued: self.buffered,
+            limit: self.buffer.limit(),
+            queued: self.buffer.used(),
             streams: self.queue.streams().map(info).collect(),
         }
-    }
-
-    /// Whether all that was accepted has been acknowledged for good or given up.
-    pub(crate) fn is_dry(&self) -> bool {
-        self.buffered == 0
     }
 
     /// Bytes of one stream that are accepted and not acknowledged for good.

@@ -29,7 +29,7 @@ impl Sender {
             return None;
         }
         let waiting = path.flight().booked().saturating_sub(path.in_flight());
-        let limit = self.size.limit.min(self.outstanding.window().rwnd() + self.outstanding());
+        let limit = self.buffer.limit().min(self.outstanding.window().rwnd() + self.unacked());
         if waiting * 100 * usable.len().max(1) < limit * percent {
             return None;
         }

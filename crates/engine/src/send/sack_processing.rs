@@ -125,7 +125,7 @@ impl Sender {
             self.outstanding.on_window(now, a_rwnd, needed, paths);
         }
         outcome.silent_paths = self.silent_paths(now, paths);
-        self.fit_buffer(paths);
+        self.buffer.fit(paths);
         Ok(outcome)
     }
 
@@ -162,7 +162,7 @@ impl Sender {
 
     /// The chunk is acknowledged for good.
     fn release(&mut self, chunk: &SentChunk, paths: &mut Paths) {
-        self.buffered = self.buffered.saturating_sub(chunk.data_len());
+        self.buffer.give_back(chunk.data_len());
         self.queue.on_acked(&chunk.fragment);
         if let Some(path) = paths.get_mut(chunk.record.path) {
             path.flight_mut().release(chunk.data_len());

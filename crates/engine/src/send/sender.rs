@@ -1,7 +1,7 @@
 //! The sender: what the user has given, and what of it is where.
 
 use super::abandon::Abandonment;
-use super::buffer_size::BufferSize;
+use super::buffer::SendBuffer;
 use super::buffer_split::Buffers;
 use super::copies::Copies;
 use super::counts::DataCounts;
@@ -28,10 +28,6 @@ use crate::tsn::Tsn64;
 use manypath_wire::chunk::{Data, IData, types};
 use manypath_wire::{StreamId, Tsn};
 
-/// Every message or chunk that is held counts for at least so many bytes of the send buffer, so
-/// that tiny messages cannot fill many times the buffer with bookkeeping.
-const LEAST_CHARGE: usize = 64;
-
 /// Gap Ack Blocks reach this far beyond the cumulative TSN. What is sent beyond could not be
 /// acknowledged, so nothing is.
 const MAX_TSN_SPAN: usize = 65_535;
@@ -42,8 +38,7 @@ pub(crate) struct Sender {
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
     pub(super) reported: Reported,
-    /// User data accepted and not acknowledged for good.
-    pub(super) buffered: usize,
+    pub(super) buffer: SendBuffer,
     pub(super) rules: Rules,
     /// Fast recovery of the association, if that is its scope.
     pub(super) recovery: FastRecovery,
@@ -68,7 +63,6 @@ pub(crate) struct Sender {
     pub(super) fragment_limit: usize,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
     alternates: bool,
-    pub(super) size: BufferSize,
     pub(super) outbound_streams: u16,
 }
 
@@ -91,7 +85,7 @@ impl Sender {
             tail: Tail::default(),
             nagle: Nagle::new(config.nagle),
             counts: DataCounts::default(),
-            buffered: 0,
+            buffer: SendBuffer::new(config),
             rules: Rules::new(config),
             recovery: FastRecovery::default(),
             sack_path: None,
@@ -104,7 +98,6 @@ impl Sender {
             reserved: 0,
             fragment_limit: limit(config.fragment_limit),
             alternates: !config.multipath,
-            size: BufferSize::new(config),
             outbound_streams,
         }
     }
@@ -115,7 +108,7 @@ impl Sender {
         self.outstanding.window_mut().restart(peer_rwnd);
         self.outbound_streams = outbound_streams;
         let (messages, bytes) = self.queue.drop_streams_from(outbound_streams);
-        self.buffered -= bytes;
+        self.buffer.give_back(bytes);
         messages
     }
 
@@ -156,7 +149,7 @@ impl Sender {
             Err(SendError::BufferFull) if self.make_room(now, (len, terms), paths) => {}
             other => other?,
         }
-        self.buffered += len;
+        self.buffer.take(len);
         self.queue.push(message, terms);
         self.nagle.on_queued();
         Ok(())
@@ -169,7 +162,7 @@ impl Sender {
         if message.stream.0 >= self.outbound_streams {
             return Err(SendError::InvalidStream);
         }
-        if message.payload.len() > self.size.most() {
+        if message.payload.len() > self.buffer.most() {
             return Err(SendError::TooLarge);
         }
         let fits = self.has_room(message.payload.len());
@@ -179,7 +172,7 @@ impl Sender {
     /// Whether a message of `len` bytes would be taken now. One for which the buffer would have to grow
     /// first is, when nothing else is held.
     pub(crate) fn has_room(&self, len: usize) -> bool {
-        len <= self.space() || (self.buffered == 0 && len <= self.size.most())
+        len <= self.space() || (self.buffer.is_empty() && len <= self.buffer.most())
     }
 
     /// The user has other wishes for a stream. False if there is no such stream.
@@ -193,16 +186,12 @@ impl Sender {
 
     /// Size of the largest message that [`Self::enqueue`] would take now.
     pub(crate) fn space(&self) -> usize {
-        if !self.has_slots(0) {
-            return 0;
-        }
-        self.size.limit.saturating_sub(self.buffered)
+        self.buffer.space(self.held())
     }
 
-    /// Whether the bookkeeping of one more message or chunk has room, if `fewer` are held.
-    pub(super) fn has_slots(&self, fewer: usize) -> bool {
-        let held = self.queue.messages() + self.outstanding.held();
-        held.saturating_sub(fewer) * LEAST_CHARGE < self.size.limit
+    /// Messages and chunks that are held.
+    pub(super) fn held(&self) -> usize {
+        self.queue.messages() + self.outstanding.held()
     }
 
     /// Bytes queued and not yet sent.
@@ -211,8 +200,13 @@ impl Sender {
     }
 
     /// Bytes sent and not yet acknowledged for good.
-    pub(crate) fn outstanding(&self) -> usize {
-        self.buffered - self.queue.bytes()
+    pub(crate) fn unacked(&self) -> usize {
+        self.buffer.used() - self.queue.bytes()
+    }
+
+    /// The send buffer.
+    pub(crate) fn buffer(&self) -> &SendBuffer {
+        &self.buffer
     }
 
     /// Bytes that the peer's receive window takes now.
@@ -229,7 +223,7 @@ impl Sender {
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
         let (usable, demand) = (self.usable(paths), self.demand());
         self.selector.observe(now, paths, usable, demand);
-        self.queue.replan(now, paths, usable, (self.size.limit, self.room()));
+        self.queue.replan(now, paths, usable, (self.buffer.limit(), self.room()));
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }
@@ -346,16 +340,15 @@ impl Sender {
 
     /// The buffers, for the dynamic mapping.
     fn room(&self) -> Room {
-        let here = self
-            .outstanding()
-            .saturating_sub(self.outstanding.in_flight() + self.outstanding.lost());
+        let here =
+            self.unacked().saturating_sub(self.outstanding.in_flight() + self.outstanding.lost());
         let there = self
             .outstanding
             .window()
             .most()
             .saturating_sub(self.outstanding.window().rwnd() + self.outstanding.in_flight());
         Room {
-            window: self.size.limit.min(self.outstanding.window().most()),
+            window: self.buffer.limit().min(self.outstanding.window().most()),
             waiting: here.max(there),
             non_renegable: self.non_renegable,
         }
@@ -429,8 +422,8 @@ impl Sender {
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
         let left = (self.queue.bytes() + self.outstanding.lost()).saturating_add(self.tail.backlog);
-        let window =
-            (self.outstanding.window().rwnd() + self.outstanding.in_flight()).min(self.size.limit);
+        let window = (self.outstanding.window().rwnd() + self.outstanding.in_flight())
+            .min(self.buffer.limit());
         Demand { left, sendable: left.min(self.outstanding.window().rwnd()), window }
     }
 
@@ -530,7 +523,7 @@ impl Sender {
             path,
             paths,
             usable,
-            Buffers { send: self.size.limit, receive },
+            Buffers { send: self.buffer.limit(), receive },
         )
     }
 

@@ -16,6 +16,7 @@ mod timers;
 mod wanted;
 mod window;
 
+use super::buffer::SendBuffer;
 use super::outstanding::{Outstanding, SentChunk};
 use super::queue::SendQueue;
 use super::window::PeerWindow;
@@ -91,7 +92,8 @@ impl Bench {
     }
 
     fn opened_with(count: u16, config: &Config) -> Self {
-        let mut bench = Self::new(count, &Config { send_buffer: 1 << 30, ..config.clone() });
+        let large = Config { send_buffer: 1 << 30, ..config.clone() };
+        let mut bench = Self::new(count, &large);
         for id in 0..count {
             // Slow start with every packet acknowledged, until 64 kB are allowed.
             while bench.cwnd(id as u8) < 64_000 {
@@ -103,7 +105,7 @@ impl Bench {
             }
         }
         bench.sender.queue = SendQueue::new(config);
-        bench.sender.buffered = 0;
+        bench.sender.buffer = SendBuffer::new(&large);
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.
         let window = PeerWindow::new(config.experiment.window_probing, bench.a_rwnd);
@@ -253,7 +255,7 @@ fn check(sender: &Sender, paths: &Paths) {
     assert_eq!(sender.outstanding.in_flight(), sum(ChunkState::InFlight));
     assert_eq!(sender.outstanding.lost(), sum(ChunkState::Lost));
     let held: usize = all.iter().map(|(_, chunk)| chunk.data_len()).sum();
-    assert_eq!(sender.buffered, held + sender.queue.bytes());
+    assert_eq!(sender.buffer.used(), held + sender.queue.bytes());
     let tsns = |wanted: &dyn Fn(&SentChunk) -> bool| -> BTreeSet<Tsn64> {
         all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
     };

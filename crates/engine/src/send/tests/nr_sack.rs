@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn buffered(&self) -> usize {
-        self.sender.buffered / FULL
+        self.sender.buffer.used() / FULL
     }
 }
 

@@ -121,7 +121,7 @@ fn a_message_that_may_not_be_repeated_is_skipped_when_it_is_lost() {
     let outcome = bench.sack(4, &[], 0);
     assert!(outcome.newly_acked && bench.cwnd(0) == cut);
     bench.sack(6, &[], 0);
-    assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+    assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_end_of_a_message_that_was_partly_sent_gets_a_tsn() {
         let shown = alloc::format!("{}", chunk.to_chunk(tsn(5), false));
         assert!(shown.contains("ssn=1") || shown.contains("mid=1"), "{shown}");
         bench.sack(5, &[], 0);
-        assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+        assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
         assert_eq!(bench.sender.queue.ordered_under_way(), 0);
     }
 }
@@ -210,7 +210,7 @@ fn the_rest_of_a_message_whose_beginning_has_arrived_is_skipped() {
     assert_eq!(bench.give_up()[0].message.payload.len(), 2 * FULL);
     assert_eq!((bench.abandoned(), bench.told()), ((0, 1), Some((2, [(3, 0)].into()))));
     bench.sack(2, &[], 0);
-    assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+    assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn what_was_not_sent_leaves_no_trace() {
     assert_eq!(bench.send(0), [1, 2]);
     assert!(!bench.sender.is_forward_due());
     bench.sack(2, &[], 0);
-    assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+    assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
 }
 
 #[test]

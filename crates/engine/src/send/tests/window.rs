@@ -192,7 +192,7 @@ fn the_send_buffer_bounds_what_is_accepted() {
     assert_eq!(bench.enqueue(message(10, 1)), Err(SendError::InvalidStream));
     assert_eq!(bench.enqueue(message(0, 0)), Err(SendError::Empty));
     let sent = bench.send_all(0);
-    assert_eq!((bench.sender.unsent(), bench.sender.outstanding()), (9000 - 4 * FULL, 4 * FULL));
+    assert_eq!((bench.sender.unsent(), bench.sender.unacked()), (9000 - 4 * FULL, 4 * FULL));
     bench.sack(*sent.last().unwrap(), &[], 0);
     assert_eq!(bench.sender.space(), 1000 + 4 * FULL);
 }
