@@ -22,7 +22,7 @@ pub(crate) fn status(
         unsent: sender.unsent(),
         outstanding: sender.unacked(),
         peer_rwnd: saturated(sender.peer_rwnd()),
-        partial_reliability: sender.may_abandon(),
+        partial_reliability: sender.abandonment().is_agreed(),
         authentication: security.is_authenticating(),
         congestion: paths.iter().next().and_then(|path| path.congestion().name()),
         nr_sack: receiver.is_some_and(|receiver| receiver.nr_sack() != NrSack::Off),

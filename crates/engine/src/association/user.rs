@@ -103,13 +103,13 @@ impl UpperLayer<'_> {
 
     /// Gives up the messages whose time has come, and says so.
     pub(super) fn abandon_overdue(&mut self, cx: &mut Context<'_>) {
-        self.sender.give_up(cx.now, self.paths);
+        self.sender.abandoning(cx.now, self.paths).give_up();
         self.announce_failed(cx);
     }
 
     /// Tells the user of the messages that were given up.
     fn announce_failed(&mut self, cx: &mut Context<'_>) {
-        let failed = self.sender.take_failed();
+        let failed = self.sender.abandonment_mut().take_failed();
         let room = !failed.is_empty();
         for Failed { message, policy, sent } in failed {
             cx.emit(self.id, Event::SendFailed { message, policy, sent });

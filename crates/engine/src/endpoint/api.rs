@@ -356,7 +356,7 @@ impl Endpoint {
         reliability: Reliability,
     ) {
         if let Some(association) = self.registry.get_mut(id) {
-            association.sender.set_reliability(stream, reliability);
+            association.sender.abandonment_mut().set_reliability(stream, reliability);
         }
     }
 
@@ -370,7 +370,8 @@ impl Endpoint {
         policy: Option<ReliabilityPolicy>,
     ) -> Abandoned {
         let association = self.registry.get(id);
-        association.map_or_else(Abandoned::default, |it| it.sender.abandoned(stream, policy))
+        association
+            .map_or_else(Abandoned::default, |it| it.sender.abandonment().count(stream, policy))
     }
 
     /// Says how a stream is to be treated by the stream scheduler (`SCTP_STREAM_SCHEDULER_VALUE`, RFC

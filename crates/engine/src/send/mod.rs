@@ -13,6 +13,7 @@
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
 
 mod abandon;
+mod abandonment;
 mod buffer;
 mod buffer_split;
 mod copies;

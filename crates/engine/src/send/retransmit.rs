@@ -10,7 +10,7 @@ impl Sender {
     pub(crate) fn handle_t3(&mut self, id: PathId, paths: &mut Paths) -> bool {
         let Some(path) = paths.get_mut(id) else { return true };
         path.flight_mut().stop_t3();
-        let awaits_forward = self.repeat_forward();
+        let awaits_forward = self.forward.on_timeout(&self.outstanding);
         if !path.flight().awaits_acknowledgement() {
             if awaits_forward {
                 path.rtt_mut().back_off();

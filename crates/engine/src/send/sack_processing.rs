@@ -110,15 +110,15 @@ impl Sender {
         for path in paths.iter_mut() {
             self.end_sack(&summary, path, &mut outcome);
         }
-        if core::mem::take(&mut self.abandonment.passed) {
+        if self.abandonment.take_passed() {
             // Nothing that was sent is acknowledged by it, but the peer has answered.
             outcome.newly_acked = true;
-            if let Some(path) = self.abandonment.forward.proven_path() {
+            if let Some(path) = self.forward.proven_path() {
                 outcome.acked_paths.insert(path);
             }
         }
         self.prune_copies(paths);
-        self.advance_forward(now, true);
+        self.forward.advance(now, true, &self.outstanding);
         self.outstanding.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
             let needed = self.fragment_size(paths);
@@ -150,8 +150,7 @@ impl Sender {
                 path.flight_mut().on_passed_by();
             }
             let Some(chunk) = self.outstanding.pop() else { break };
-            self.abandonment.on_gone(tsn, &chunk.fragment);
-            self.abandonment.passed |= chunk.record.state == ChunkState::Abandoned;
+            self.abandonment.on_gone(tsn, &chunk);
             if chunk.record.state != ChunkState::Released {
                 self.release(&chunk, paths);
             }

@@ -1,10 +1,11 @@
 //! The sender: what the user has given, and what of it is where.
 
-use super::abandon::Abandonment;
+use super::abandonment::Abandonment;
 use super::buffer::SendBuffer;
 use super::buffer_split::Buffers;
 use super::copies::Copies;
 use super::counts::DataCounts;
+use super::forward::Forward;
 use super::message::{Outgoing, SendError};
 use super::nagle::Nagle;
 use super::outstanding::Outstanding;
@@ -44,6 +45,7 @@ pub(crate) struct Sender {
     pub(super) recovery: FastRecovery,
     /// Messages that may be given up, or were.
     pub(super) abandonment: Abandonment,
+    pub(super) forward: Forward,
     /// The path over which the last SACK came.
     pub(super) sack_path: Option<PathId>,
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
@@ -79,7 +81,8 @@ impl Sender {
         let outstanding = Outstanding::new(initial_tsn, window);
         Self {
             queue: SendQueue::new(config),
-            abandonment: Abandonment::new(config, outstanding.cum()),
+            abandonment: Abandonment::new(config),
+            forward: Forward::new(outstanding.cum()),
             outstanding,
             reported: Reported::default(),
             tail: Tail::default(),
@@ -125,6 +128,22 @@ impl Sender {
         self.queue.set_interleaving(self.outstanding.window().rwnd() / 2);
     }
 
+    /// Messages that may be given up, or were.
+    pub(crate) fn abandonment(&self) -> &Abandonment {
+        &self.abandonment
+    }
+
+    /// Messages that may be given up, or were.
+    pub(crate) fn abandonment_mut(&mut self) -> &mut Abandonment {
+        &mut self.abandonment
+    }
+
+    /// The peer follows when messages of which a part was sent are given up.
+    pub(crate) fn allow_abandoning(&mut self) {
+        self.abandonment.agree();
+        self.queue.halve_window_of_streams();
+    }
+
     /// Whether the peer acknowledges for good what is not next in sequence (NR-SACK).
     pub(crate) fn set_non_renegable(&mut self, non_renegable: bool) {
         self.non_renegable = non_renegable;
@@ -139,14 +158,15 @@ impl Sender {
         reliability: Option<Reliability>,
         paths: &mut Paths,
     ) -> Result<(), SendError> {
-        let reliability = reliability.unwrap_or_else(|| self.reliability(message.stream));
+        let of_stream = |stream| self.abandonment.reliability(stream, self.queue.options(stream));
+        let reliability = reliability.unwrap_or_else(|| of_stream(message.stream));
         let terms = Terms::new(reliability, now);
         let len = message.payload.len();
         if self.queue.unfinished.has(message.stream) {
             return Err(SendError::Unfinished);
         }
         match self.check(&message) {
-            Err(SendError::BufferFull) if self.make_room(now, (len, terms), paths) => {}
+            Err(SendError::BufferFull) if self.abandoning(now, paths).make_room(len, terms) => {}
             other => other?,
         }
         self.buffer.take(len);

@@ -16,7 +16,9 @@ mod timers;
 mod wanted;
 mod window;
 
+use super::abandonment::Abandonment;
 use super::buffer::SendBuffer;
+use super::forward::Forward;
 use super::outstanding::{Outstanding, SentChunk};
 use super::queue::SendQueue;
 use super::window::PeerWindow;
@@ -113,7 +115,8 @@ impl Bench {
         bench.sender.copies =
             super::copies::Copies::new(config.experiment.path_scheduling, config.redundancy);
         let cum = bench.sender.outstanding.cum();
-        bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
+        bench.sender.abandonment = Abandonment::new(config);
+        bench.sender.forward = Forward::new(cum);
         for path in bench.paths.iter_mut() {
             path.forget_transmissions(config);
         }

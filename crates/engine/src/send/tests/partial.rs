@@ -50,9 +50,9 @@ impl Bench {
     }
 
     fn give_up(&mut self) -> Vec<Failed> {
-        self.sender.give_up(self.now, &mut self.paths);
+        self.sender.abandoning(self.now, &mut self.paths).give_up();
         self.check();
-        self.sender.take_failed()
+        self.sender.abandonment.take_failed()
     }
 
     /// The FORWARD-TSN or I-FORWARD-TSN that is due, in a packet of `size` bytes.
@@ -87,7 +87,7 @@ impl Bench {
     }
 
     fn abandoned(&self) -> (u64, u64) {
-        let Abandoned { unsent, sent } = self.sender.abandoned(None, None);
+        let Abandoned { unsent, sent } = self.sender.abandonment.count(None, None);
         (unsent, sent)
     }
 }
@@ -229,7 +229,7 @@ fn messages_of_a_realtime_stream_are_given_up_when_they_are_late() {
     let failed = bench.give_up();
     assert_eq!(failed.iter().map(|f| f.message.stream).collect::<Vec<_>>(), [StreamId(1)]);
     // What is said about the stream holds.
-    bench.sender.set_reliability(Some(StreamId(1)), Reliability::Reliable);
+    bench.sender.abandonment.set_reliability(Some(StreamId(1)), Reliability::Reliable);
     bench.put_usual(1, 100).unwrap();
     bench.pass(10);
     assert!(bench.give_up().is_empty());
@@ -246,7 +246,7 @@ fn what_was_not_sent_leaves_no_trace() {
     bench.pass(10);
     let failed = bench.give_up();
     assert!(failed.len() == 3 && failed.iter().all(|failed| !failed.sent));
-    let by = |stream, policy| bench.sender.abandoned(stream, policy);
+    let by = |stream, policy| bench.sender.abandonment.count(stream, policy);
     let (lifetime, priority) = (ReliabilityPolicy::Lifetime, ReliabilityPolicy::Priority);
     assert_eq!(by(Some(StreamId(1)), Some(lifetime)), Abandoned { unsent: 2, sent: 0 });
     assert_eq!(by(Some(StreamId(2)), None), Abandoned { unsent: 1, sent: 0 });
@@ -370,7 +370,7 @@ fn important_messages_take_the_room_of_others() {
     assert_eq!((bench.abandoned(), bench.sender.space()), ((0, 0), 0));
     // The oldest of the least important.
     bench.put(1, 100, Reliability::Priority(6)).unwrap();
-    let failed = bench.sender.take_failed();
+    let failed = bench.sender.abandonment.take_failed();
     assert_eq!((failed.len(), failed[0].message.stream, failed[0].sent), (1, StreamId(7), false));
     assert_eq!(failed[0].policy, ReliabilityPolicy::Priority);
     // Reliable ones are the most important of all, and never leave.
@@ -400,8 +400,8 @@ fn of_equally_important_messages_those_that_were_not_sent_go_first() {
 fn defaults_hold_per_stream_and_for_all_others() {
     let config = Config { reliability: ONCE, ..classic() };
     let mut bench = Bench::new(1, &config);
-    bench.sender.set_reliability(Some(StreamId(1)), Reliability::Priority(4));
-    bench.sender.set_reliability(Some(StreamId(2)), Reliability::Reliable);
+    bench.sender.abandonment.set_reliability(Some(StreamId(1)), Reliability::Priority(4));
+    bench.sender.abandonment.set_reliability(Some(StreamId(2)), Reliability::Reliable);
     let terms = |bench: &mut Bench, stream| {
         let payload = Bytes::from_static(b"x");
         let message =
@@ -412,7 +412,7 @@ fn defaults_hold_per_stream_and_for_all_others() {
     assert_eq!(terms(&mut bench, 0), Terms::Retransmissions(0));
     assert_eq!(terms(&mut bench, 1), Terms::Priority(4));
     assert_eq!(terms(&mut bench, 2), Terms::Reliable);
-    bench.sender.set_reliability(None, Reliability::Lifetime(Duration::from_millis(7)));
+    bench.sender.abandonment.set_reliability(None, Reliability::Lifetime(Duration::from_millis(7)));
     let end = bench.now + Duration::from_millis(7);
     assert_eq!(
         (terms(&mut bench, 0), terms(&mut bench, 1)),
