@@ -119,7 +119,9 @@ impl Endpoint {
     pub fn set_redundancy(&mut self, now: Instant, redundancy: Redundancy) {
         self.configure(|config| config.redundancy = redundancy);
         for id in self.registry.ids() {
-            self.with(now, id, |it, _| it.sender.set_redundancy(redundancy, &mut it.paths));
+            self.with(now, id, |it, _| {
+                it.sender.copies_mut().set_redundancy(redundancy, &mut it.paths)
+            });
         }
     }
 

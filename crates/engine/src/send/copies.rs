@@ -9,12 +9,14 @@
 //! what is not acknowledged yet.
 
 use super::Sender;
+use super::outstanding::Outstanding;
+use super::queue::SendQueue;
 use crate::config::{PathScheduling, Redundancy};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
-use manypath_wire::PacketWriter;
 use manypath_wire::chunk::Tsns;
+use manypath_wire::{PacketWriter, StreamId};
 
 /// Which chunks are copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +30,9 @@ enum Which {
 /// What may wait on a stream that is sparse: a large packet.
 const SPARSE: usize = 1500;
 
-/// Copies of all paths.
+/// Which chunks are sent on several paths, and whether any were.
 #[derive(Debug)]
-pub(super) struct Copies {
+pub(crate) struct Copies {
     which: Which,
     /// The peer has told of duplicates: if it does not any more, the path may have failed.
     confirmed: bool,
@@ -65,6 +67,103 @@ impl Copies {
     pub(super) fn is_on(&self) -> bool {
         self.used || self.which == Which::All
     }
+
+    /// From now on other streams are sent on several paths. Copies that are under way stay accounted for.
+    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy, paths: &mut Paths) {
+        self.which = Which::from(redundancy);
+        if redundancy == Redundancy::Off {
+            paths.iter_mut().for_each(|path| path.flight_mut().want_no_copies());
+        }
+    }
+
+    /// Chunk `tsn` of `stream` has left for the first time, on `id`: the other paths are to send it too.
+    pub(super) fn want(
+        &mut self,
+        (stream, tsn): (StreamId, Tsn64),
+        queue: &SendQueue,
+        (id, usable): (PathId, PathSet),
+        paths: &mut Paths,
+    ) {
+        let options = queue.options(stream);
+        let is_hurried = options.class.is_hurried();
+        let is_sparse = || queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
+        let wanted = options.redundant
+            || match self.which {
+                Which::None => false,
+                Which::All => true,
+                Which::Interactive => is_hurried,
+                Which::Sparse => is_hurried || is_sparse(),
+            };
+        if !wanted {
+            return;
+        }
+        self.used |= !usable.is_only(id);
+        let others = paths.iter_mut().filter(|path| path.id() != id && usable.contains(path.id()));
+        others.for_each(|path| path.flight_mut().want_copy(tsn));
+    }
+
+    /// A SACK that came over `via` tells of chunk `tsn`. If a copy on that path was first, the chunk is
+    /// accounted there from now on.
+    pub(super) fn attribute(
+        now: Instant,
+        tsn: Tsn64,
+        via: PathId,
+        outstanding: &mut Outstanding,
+        paths: &mut Paths,
+    ) {
+        let Some(chunk) = outstanding.get_mut(tsn) else { return };
+        let from = chunk.record.path;
+        if from == via || !chunk.record.state.is_open() {
+            return;
+        }
+        let (data, path) = (chunk.data_len(), paths.get_mut(via));
+        let first = path.and_then(|path| path.attribute(now, tsn, chunk.tracked()));
+        if let Some((first, old)) = first.zip(paths.get_mut(from)) {
+            old.flight_mut().adopt_copy(first, data);
+        }
+    }
+
+    /// What arrived a second time: of the transmissions that are under way the one on `via`, otherwise
+    /// the oldest.
+    pub(super) fn on_duplicates(
+        &mut self,
+        now: Instant,
+        duplicates: Tsns<'_>,
+        cum: Tsn64,
+        via: PathId,
+        paths: &mut Paths,
+    ) {
+        if !self.is_on() {
+            return;
+        }
+        for tsn in duplicates.iter() {
+            let tsn = Tsn64::near(tsn, cum);
+            let copied =
+                |path: &Path| Some((path.id() != via, path.flight().copied_at(tsn)?, path.id()));
+            let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
+            if let Some(path) = paths.get_mut(id) {
+                self.confirmed |= path.on_copy_acked(now, tsn);
+            }
+        }
+    }
+
+    /// Forgets chunks that need no copies any more.
+    pub(super) fn prune(&mut self, outstanding: &Outstanding, paths: &mut Paths) {
+        for path in paths.iter_mut() {
+            path.flight_mut().prune_copies(|tsn| !outstanding.is_open(tsn));
+        }
+        let may_come =
+            self.which != Which::None || paths.iter().any(|path| path.flight().has_copies());
+        self.used &= may_come;
+    }
+
+    /// Nothing more is expected of the copies on `id`. Returns whether they were all that was in flight
+    /// there and the peer may be one that never tells of duplicates: then that says nothing about the
+    /// path.
+    pub(super) fn drop_on(&self, id: PathId, paths: &mut Paths) -> bool {
+        let alone = paths.get_mut(id).is_some_and(|path| path.flight_mut().drop_copies());
+        alone && !self.confirmed
+    }
 }
 
 impl From<Redundancy> for Which {
@@ -79,43 +178,6 @@ impl From<Redundancy> for Which {
 }
 
 impl Sender {
-    /// From now on other streams are sent on several paths. Copies that are under way stay accounted for.
-    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy, paths: &mut Paths) {
-        self.copies.which = Which::from(redundancy);
-        if redundancy == Redundancy::Off {
-            paths.iter_mut().for_each(|path| path.flight_mut().want_no_copies());
-        }
-    }
-
-    /// Chunk `tsn` has left for the first time, on `id`: the other paths are to send it too.
-    pub(super) fn want_copies(
-        &mut self,
-        tsn: Tsn64,
-        id: PathId,
-        usable: PathSet,
-        paths: &mut Paths,
-    ) {
-        let Some(stream) = self.outstanding.get(tsn).map(|chunk| chunk.fragment.stream) else {
-            return;
-        };
-        let options = self.queue.options(stream);
-        let is_hurried = options.class.is_hurried();
-        let is_sparse = || self.queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
-        let wanted = options.redundant
-            || match self.copies.which {
-                Which::None => false,
-                Which::All => true,
-                Which::Interactive => is_hurried,
-                Which::Sparse => is_hurried || is_sparse(),
-            };
-        if !wanted {
-            return;
-        }
-        self.copies.used |= !usable.is_only(id);
-        let others = paths.iter_mut().filter(|path| path.id() != id && usable.contains(path.id()));
-        others.for_each(|path| path.flight_mut().want_copy(tsn));
-    }
-
     /// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet
     /// that is being built.
     pub(super) fn next_copy(&self, now: Instant, path: &Path, flight: usize) -> Option<Tsn64> {
@@ -142,61 +204,5 @@ impl Sender {
             written += 1;
         }
         written
-    }
-
-    /// A SACK that came over `via` tells of chunk `tsn`. If a copy on that path was first, the chunk is
-    /// accounted there from now on.
-    pub(super) fn attribute(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        let from = chunk.record.path;
-        if from == via || !chunk.record.state.is_open() {
-            return;
-        }
-        let (data, path) = (chunk.data_len(), paths.get_mut(via));
-        let first = path.and_then(|path| path.attribute(now, tsn, chunk.tracked()));
-        if let Some((first, old)) = first.zip(paths.get_mut(from)) {
-            old.flight_mut().adopt_copy(first, data);
-        }
-    }
-
-    /// What arrived a second time: of the transmissions that are under way the one on `via`, otherwise
-    /// the oldest.
-    pub(super) fn take_duplicates(
-        &mut self,
-        now: Instant,
-        duplicates: Tsns<'_>,
-        via: PathId,
-        paths: &mut Paths,
-    ) {
-        if !self.copies.is_on() {
-            return;
-        }
-        for tsn in duplicates.iter() {
-            let tsn = Tsn64::near(tsn, self.outstanding.cum());
-            let copied =
-                |path: &Path| Some((path.id() != via, path.flight().copied_at(tsn)?, path.id()));
-            let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
-            if let Some(path) = paths.get_mut(id) {
-                self.copies.confirmed |= path.on_copy_acked(now, tsn);
-            }
-        }
-    }
-
-    /// Forgets chunks that need no copies any more.
-    pub(super) fn prune_copies(&mut self, paths: &mut Paths) {
-        for path in paths.iter_mut() {
-            path.flight_mut().prune_copies(|tsn| !self.outstanding.is_open(tsn));
-        }
-        let may_come =
-            self.copies.which != Which::None || paths.iter().any(|path| path.flight().has_copies());
-        self.copies.used &= may_come;
-    }
-
-    /// Nothing more is expected of the copies on `id`. Returns whether they were all that was in flight
-    /// there and the peer may be one that never tells of duplicates: then that says nothing about the
-    /// path.
-    pub(super) fn drop_copies(&self, id: PathId, paths: &mut Paths) -> bool {
-        let alone = paths.get_mut(id).is_some_and(|path| path.flight_mut().drop_copies());
-        alone && !self.copies.confirmed
     }
 }

@@ -190,7 +190,7 @@ impl Sender {
                 self.on_probe_sent(job.now, tsn, path);
             }
             self.note_size(tsn, packet.len(), paths);
-            self.want_copies(tsn, job.id, job.usable, paths);
+            self.copies.want((stream, tsn), &self.queue, (job.id, job.usable), paths);
             written += 1;
         }
         written

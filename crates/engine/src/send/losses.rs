@@ -59,7 +59,7 @@ impl Sender {
             split_fast_retransmit: self.rules.experiment.split_fast_retransmit,
             missing_reports: self.rules.experiment.missing_reports.max(1),
             repeats: self.rules.loss_recovery != LossRecovery::Rfc9260,
-            horizon: self.reported.horizon,
+            horizon: self.scoreboard.horizon(),
         }
     }
 

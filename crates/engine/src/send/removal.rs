@@ -8,7 +8,7 @@ impl Sender {
     /// acknowledged but not cumulatively counts as sent on `heir` from now on.
     pub(crate) fn hand_over(&mut self, id: PathId, heir: PathId, paths: &mut Paths) {
         self.outstanding.give_up_flight(id, paths);
-        self.drop_copies(id, paths);
+        self.copies.drop_on(id, paths);
         for chunk in self.outstanding.iter_mut() {
             if chunk.record.path == id {
                 chunk.record.path = heir;
@@ -24,7 +24,7 @@ impl Sender {
         if let Some(heir) = paths.get_mut(heir) {
             heir.flight_mut().inherit(lost, booked);
         }
-        self.sack_path = self.sack_path.filter(|path| *path != id);
+        self.scoreboard.forget_path(id);
     }
 
     /// T3-rtx of `id` stops. If it was to repeat a FORWARD-TSN (RFC 3758 section 3.5 rule C5), or to find

@@ -25,7 +25,7 @@ impl Sender {
         }
         self.outstanding.window_mut().on_timeout();
         let group = paths.couple(self.usable(paths));
-        let unknown = self.drop_copies(id, paths);
+        let unknown = self.copies.drop_on(id, paths);
         if let Some(path) = paths.get_mut(id) {
             path.on_timeout(&group);
         }
@@ -42,7 +42,7 @@ impl Sender {
             return;
         }
         self.outstanding.give_up_flight(id, paths);
-        self.drop_copies(id, paths);
+        self.copies.drop_on(id, paths);
         self.hand_over_t3(id, usable.iter().next().unwrap_or(id), paths);
     }
 
@@ -56,7 +56,7 @@ impl Sender {
         if !reneged || !self.outstanding.is_quiet() {
             return;
         }
-        let acked = core::mem::replace(&mut self.reported.acked, self.reported.released.clone());
+        let acked = self.scoreboard.forget_gap_acks();
         for tsn in acked.iter().flat_map(crate::ranges::Range::iter) {
             self.outstanding.lose(tsn, paths, Loss::TimedOut);
         }

@@ -13,7 +13,7 @@ use super::queue::{SendQueue, Taker};
 use super::reliability::Terms;
 use super::rtx_policy::next_lost;
 use super::rules::Rules;
-use super::sack_processing::Reported;
+use super::scoreboard::Scoreboard;
 use super::spurious::Repetitions;
 use super::tail::Tail;
 use super::window::PeerWindow;
@@ -38,7 +38,7 @@ const MAX_TSN_SPAN: usize = 65_535;
 pub(crate) struct Sender {
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
-    pub(super) reported: Reported,
+    pub(super) scoreboard: Scoreboard,
     pub(super) buffer: SendBuffer,
     pub(super) rules: Rules,
     /// Fast recovery of the association, if that is its scope.
@@ -46,8 +46,6 @@ pub(crate) struct Sender {
     /// Messages that may be given up, or were.
     pub(super) abandonment: Abandonment,
     pub(super) forward: Forward,
-    /// The path over which the last SACK came.
-    pub(super) sack_path: Option<PathId>,
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
     non_renegable: bool,
     pub(super) tail: Tail,
@@ -84,14 +82,13 @@ impl Sender {
             abandonment: Abandonment::new(config),
             forward: Forward::new(outstanding.cum()),
             outstanding,
-            reported: Reported::default(),
+            scoreboard: Scoreboard::default(),
             tail: Tail::default(),
             nagle: Nagle::new(config.nagle),
             counts: DataCounts::default(),
             buffer: SendBuffer::new(config),
             rules: Rules::new(config),
             recovery: FastRecovery::default(),
-            sack_path: None,
             non_renegable: false,
             selector: PathSelector::new(&config.experiment),
             copies: Copies::new(config.experiment.scheduling(), config.redundancy),
@@ -119,7 +116,7 @@ impl Sender {
     pub(crate) fn release_memory(&mut self) {
         self.queue.release_memory();
         self.outstanding.release_memory();
-        self.reported.release_memory();
+        self.scoreboard.release_memory();
     }
 
     /// Messages are interleaved with this peer. Those that are partly sent may take half of its
@@ -142,6 +139,11 @@ impl Sender {
     pub(crate) fn allow_abandoning(&mut self) {
         self.abandonment.agree();
         self.queue.halve_window_of_streams();
+    }
+
+    /// What is sent on several paths.
+    pub(crate) fn copies_mut(&mut self) -> &mut Copies {
+        &mut self.copies
     }
 
     /// Whether the peer acknowledges for good what is not next in sequence (NR-SACK).
@@ -250,7 +252,7 @@ impl Sender {
         let served = self.repeaters(paths);
         let order = match self.queue.dynamic() {
             Some(_) => by_smallest_srtt(paths, served),
-            None => self.selector.order(paths, served, self.sack_path, demand),
+            None => self.selector.order(paths, served, self.scoreboard.path(), demand),
         };
         if paths.is_regulated() { order.cheapest_first(paths) } else { order }
     }

@@ -146,7 +146,7 @@ fn only_interactive_streams_are_copied_if_so_chosen() {
 #[test]
 fn wishes_for_streams_and_redundancy_outlive_a_restart_of_the_peer() {
     let mut bench = bench(2, PathScheduling::SmallestSrtt);
-    bench.sender.set_redundancy(Redundancy::Interactive, &mut bench.paths);
+    bench.sender.copies.set_redundancy(Redundancy::Interactive, &mut bench.paths);
     let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
     bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
     bench.sender = bench.sender.restarted(&Config::default(), manypath_wire::Tsn(1), 1 << 20, 10);

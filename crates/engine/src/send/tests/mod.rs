@@ -263,7 +263,7 @@ fn check(sender: &Sender, paths: &Paths) {
         all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
     };
     let acked: BTreeSet<Tsn64> =
-        sender.reported.acked.iter().flat_map(crate::ranges::Range::iter).collect();
+        sender.scoreboard.acked().iter().flat_map(crate::ranges::Range::iter).collect();
     let acked: BTreeSet<Tsn64> = acked
         .into_iter()
         .filter(|tsn| sender.outstanding.get(*tsn).unwrap().record.state != ChunkState::Abandoned)
@@ -272,7 +272,7 @@ fn check(sender: &Sender, paths: &Paths) {
         acked,
         tsns(&|c| matches!(c.record.state, ChunkState::Acked | ChunkState::Released))
     );
-    let released = sender.reported.released.iter().flat_map(crate::ranges::Range::iter);
+    let released = sender.scoreboard.released().iter().flat_map(crate::ranges::Range::iter);
     let released: BTreeSet<Tsn64> = released.collect();
     assert_eq!(released, tsns(&|chunk| chunk.record.state == ChunkState::Released));
     let abandoned = tsns(&|chunk| chunk.record.state == ChunkState::Abandoned);
