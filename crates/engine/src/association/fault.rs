@@ -57,8 +57,9 @@ impl Association {
 impl Addressing<'_> {
     /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
-        self.sender.on_suspect_answered(cx.now, id, self.paths);
+        let group = self.sender.choice().couple(self.paths);
         let Some(path) = self.paths.get_mut(id) else { return };
+        path.on_suspect_answered(cx.now, &group);
         path.clear_errors();
         let is_new = !path.is_confirmed();
         let remote = path.addr().remote;

@@ -67,7 +67,10 @@ impl Association {
         }
         path.rtt_mut().back_off();
         let counts = self.path_manager().counts_for_association(id);
-        self.sender.on_suspect_silent(id, &mut self.paths);
+        let group = self.sender.choice().couple(&mut self.paths);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_suspect_silent(&group);
+        }
         self.path_error(cx, id, counts);
         self.addressing().introduce(id);
         self.addressing().drop_unreached(cx, id);
@@ -141,7 +144,7 @@ impl PathManager<'_> {
     /// decides, so that a dead path does not end an association whose other path is only idle. Where no path may carry
     /// data, because no address is confirmed any more, no other timer would ever end it: all paths count then.
     fn counts_for_association(&self, id: PathId) -> bool {
-        let usable = self.sender.usable(self.paths);
+        let usable = self.sender.choice().usable(self.paths);
         let is_stranded = usable.is_empty() && self.paths.iter().all(|path| path.in_flight() == 0);
         let counts = |path: &Path| is_stranded || usable.contains(path.id());
         let Some(path) = self.paths.get(id).filter(|path| counts(path)) else { return false };

@@ -48,7 +48,8 @@ impl Sender {
         {
             return false;
         }
-        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
+        let (usable, repeaters) =
+            (self.choice.usable(paths), self.choice.repeaters(paths, self.outstanding.lost()));
         let worth =
             usable.contains(path.id()) && self.is_worth_using(now, paths, usable, path.id());
         self.next_repeat(now, path, path.in_flight(), worth, paths, repeaters).is_some()
@@ -69,7 +70,7 @@ impl Sender {
             }
             return EchoOutcome::Unattributed;
         };
-        let group = paths.couple(self.usable(paths));
+        let group = self.choice.couple(paths);
         if let Some(path) = paths.get_mut(id) {
             if path.on_echo(tsn) && self.enter_recovery(self.recovery.is_active(), path) {
                 path.cut_for_mark(now, number, &group);

@@ -57,7 +57,8 @@ impl Sender {
             return Filled::NOTHING;
         }
         let ecn = self.next_ecn(now, id, paths);
-        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
+        let (usable, repeaters) =
+            (self.choice.usable(paths), self.choice.repeaters(paths, self.outstanding.lost()));
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
         let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id())) else {
             return Filled::NOTHING;

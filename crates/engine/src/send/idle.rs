@@ -26,7 +26,7 @@ impl Sender {
         paths: &Paths,
     ) -> Option<IdleReason> {
         let path = paths.get(id)?;
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         if self.has_data_for(now, id, paths) {
             return None;
         }

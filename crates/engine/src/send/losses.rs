@@ -39,7 +39,7 @@ impl Sender {
             return;
         }
         self.tail.relief.take_if(|at| *at <= now);
-        let group = paths.couple(self.usable(paths));
+        let group = self.choice.couple(paths);
         for path in paths.iter_mut().filter(|path| due(path.flight().loss_timer())) {
             let rules = self.detection();
             let found = path.find_late(now, false, &rules, &mut self.outstanding);

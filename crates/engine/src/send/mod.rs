@@ -28,6 +28,7 @@ mod message;
 mod nagle;
 mod outstanding;
 mod parts;
+mod path_choice;
 mod perishable;
 mod queue;
 mod queue_info;

@@ -9,7 +9,7 @@ use manypath_wire::StreamId;
 impl Sender {
     /// What is held, per stream.
     pub(crate) fn queue_info(&self, paths: &Paths) -> SenderQueueInfo {
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         let info = |(id, stream): (StreamId, &OutboundStream)| {
             let path = self.queue.home(id, usable);
             StreamQueueInfo {

@@ -44,7 +44,7 @@ impl Sender {
     /// Path `id` has just been confirmed. What little was sent before over a path so slow that a round trip of this one
     /// is over before it arrives goes over this one, too: the first message of a user, which left with the COOKIE ECHO.
     pub(crate) fn overtake(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         if !usable.contains(id) || self.outstanding.len() > MOST_OVERTAKEN {
             return;
         }

@@ -24,7 +24,7 @@ impl Sender {
             return true;
         }
         self.outstanding.window_mut().on_timeout();
-        let group = paths.couple(self.usable(paths));
+        let group = self.choice.couple(paths);
         let unknown = self.copies.drop_on(id, paths);
         if let Some(path) = paths.get_mut(id) {
             path.on_timeout(&group);
@@ -37,7 +37,7 @@ impl Sender {
     /// Path `id` is not used any more: what is in flight on it goes to the others, if there are
     /// any, without waiting for T3-rtx.
     pub(crate) fn path_lost(&mut self, id: PathId, paths: &mut Paths) {
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         if usable.contains(id) {
             return;
         }

@@ -55,7 +55,7 @@ impl Sender {
         }
         let believed = self.distribution(now, via, paths).run(cum, highest, sack);
         let mut outcome = SackOutcome::default();
-        let group = paths.couple(self.usable(paths));
+        let group = self.choice.couple(paths);
         let summary = self.summary(now, highest, sack, via, paths, &group);
         for path in paths.iter_mut() {
             self.end_sack(&summary, path, &mut outcome);

@@ -9,6 +9,7 @@ use super::forward::Forward;
 use super::message::{Outgoing, SendError};
 use super::nagle::Nagle;
 use super::outstanding::Outstanding;
+use super::path_choice::PathChoice;
 use super::queue::{SendQueue, Taker};
 use super::reliability::Terms;
 use super::rtx_policy::next_lost;
@@ -17,13 +18,10 @@ use super::scoreboard::Scoreboard;
 use super::spurious::Repetitions;
 use super::tail::Tail;
 use super::window::PeerWindow;
-use crate::config::{
-    Config, Demand, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions,
-};
-use crate::path::policy::no_dearer;
-use crate::path::{FastRecovery, Loss, Path, PathId, PathSet, Paths};
+use crate::config::{Config, Demand, Reliability, RetransmissionPolicy, StreamOptions};
+use crate::path::{FastRecovery, Path, PathId, PathSet, Paths};
 use crate::schedule::map::Room;
-use crate::schedule::path::{PathOrder, PathSelector, by_smallest_srtt, usable};
+use crate::schedule::path::{PathOrder, by_smallest_srtt};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::chunk::{Data, IData, types};
@@ -51,18 +49,15 @@ pub(crate) struct Sender {
     pub(super) tail: Tail,
     pub(super) nagle: Nagle,
     pub(super) counts: DataCounts,
-    selector: PathSelector,
+    pub(super) choice: PathChoice,
     /// What was sent again lately.
     pub(super) repetitions: Repetitions,
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
-    pub(super) multipath: bool,
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
     /// Most bytes of a fragment.
     pub(super) fragment_limit: usize,
-    /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
-    alternates: bool,
     pub(super) outbound_streams: u16,
 }
 
@@ -90,14 +85,11 @@ impl Sender {
             rules: Rules::new(config),
             recovery: FastRecovery::default(),
             non_renegable: false,
-            selector: PathSelector::new(&config.experiment),
+            choice: PathChoice::new(config),
             copies: Copies::new(config.experiment.scheduling(), config.redundancy),
             repetitions: Repetitions::default(),
-            multipath: config.multipath
-                && config.experiment.scheduling() != PathScheduling::Primary,
             reserved: 0,
             fragment_limit: limit(config.fragment_limit),
-            alternates: !config.multipath,
             outbound_streams,
         }
     }
@@ -231,6 +223,11 @@ impl Sender {
         &self.buffer
     }
 
+    /// Which paths carry data.
+    pub(crate) fn choice(&self) -> &PathChoice {
+        &self.choice
+    }
+
     /// Bytes that the peer's receive window takes now.
     pub(crate) fn peer_rwnd(&self) -> usize {
         self.outstanding.window().rwnd()
@@ -243,16 +240,16 @@ impl Sender {
 
     /// The paths in the order in which they are to be served; none if nothing waits.
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
-        let (usable, demand) = (self.usable(paths), self.demand());
-        self.selector.observe(now, paths, usable, demand);
+        let (usable, demand) = (self.choice.usable(paths), self.demand());
+        self.choice.observe(now, paths, usable, demand);
         self.queue.replan(now, paths, usable, (self.buffer.limit(), self.room()));
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }
-        let served = self.repeaters(paths);
+        let served = self.choice.repeaters(paths, self.outstanding.lost());
         let order = match self.queue.dynamic() {
             Some(_) => by_smallest_srtt(paths, served),
-            None => self.selector.order(paths, served, self.scoreboard.path(), demand),
+            None => self.choice.order(paths, served, self.scoreboard.path(), demand),
         };
         if paths.is_regulated() { order.cheapest_first(paths) } else { order }
     }
@@ -263,7 +260,7 @@ impl Sender {
         if !paths.is_regulated() {
             return;
         }
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         let is_full = |path: &Path| !path.may_send(now, path.in_flight());
         let waits = (self.queue.messages() > 0 || self.tail.backlog > 0)
             && self.outstanding.rwnd_for_new() >= self.fragment_size(paths)
@@ -276,7 +273,8 @@ impl Sender {
         if self.has_nothing_to_send() {
             return false;
         }
-        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
+        let (usable, repeaters) =
+            (self.choice.usable(paths), self.choice.repeaters(paths, self.outstanding.lost()));
         let Some(path) = paths.get(id).filter(|_| repeaters.contains(id)) else { return false };
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
         self.next_repeat(now, path, path.in_flight(), worth, paths, repeaters).is_some()
@@ -308,7 +306,7 @@ impl Sender {
         if !self.outstanding.is_quiet() {
             return None;
         }
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         // Copies that are under way may fill its window; its T3-rtx sees to them.
         let probes = |path: &&Path| path.in_flight() == 0 && !path.is_suspended();
         let prober = self.prober(paths, usable).filter(probes)?;
@@ -328,8 +326,7 @@ impl Sender {
         usable: PathSet,
         id: PathId,
     ) -> bool {
-        let beside = beside(paths, usable, id);
-        self.selector.is_worth_using(paths, beside, id, self.demand())
+        self.choice.is_worth_using(paths, usable, id, self.demand())
             || self.queue.is_tied(self.taker(now, paths, usable, id))
     }
 
@@ -337,8 +334,7 @@ impl Sender {
     pub(super) fn taker(&self, now: Instant, paths: &Paths, usable: PathSet, id: PathId) -> Taker {
         let mut taker = Taker::alone(id, usable);
         // A closed window is probed over one path alone.
-        let beside = beside(paths, usable, id);
-        taker.late = self.selector.is_late(paths, beside, id, self.queue.sparse())
+        taker.late = self.choice.is_late(paths, usable, id, self.queue.sparse())
             && self.outstanding.rwnd_for_new() >= self.fragment_size(paths);
         if let (Some(dynamic), Some(helper)) = (self.queue.dynamic(), paths.get(id))
             && dynamic.shares().admitted().contains(id)
@@ -424,22 +420,6 @@ impl Sender {
         if self.queue.is_interleaving() { IData::HEADER_LEN } else { Data::HEADER_LEN }
     }
 
-    /// The paths that may carry data.
-    pub(crate) fn usable(&self, paths: &Paths) -> PathSet {
-        self.selector.admitted(paths, usable(paths, self.multipath))
-    }
-
-    /// The paths that may carry what was lost: those that may carry data, and, where that is one at a
-    /// time, all active ones for what has timed out on it (RFC 9260 section 6.4.1).
-    pub(super) fn repeaters(&self, paths: &Paths) -> PathSet {
-        let timed_out =
-            || paths.iter().any(|path| path.flight().lost().first(Loss::TimedOut).is_some());
-        if self.alternates && self.outstanding.lost() > 0 && timed_out() {
-            return self.selector.admitted(paths, usable(paths, true));
-        }
-        self.usable(paths)
-    }
-
     /// What waits. When the peer's window is nearly used up, a chunk on a slow path holds up the
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
@@ -491,10 +471,16 @@ impl Sender {
         if self.outstanding.lost() == 0 {
             return None;
         }
-        let (path, usable) = (paths.get(id)?, self.usable(paths));
+        let (path, usable) = (paths.get(id)?, self.choice.usable(paths));
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
-        let next =
-            self.next_repeat(now, path, path.in_flight(), worth, paths, self.repeaters(paths))?;
+        let next = self.next_repeat(
+            now,
+            path,
+            path.in_flight(),
+            worth,
+            paths,
+            self.choice.repeaters(paths, self.outstanding.lost()),
+        )?;
         self.outstanding.get(next).map(|chunk| chunk.wire_len() + self.reserved)
     }
 
@@ -560,12 +546,6 @@ impl Sender {
     fn probe_due(&self, prober: &Path) -> Instant {
         self.outstanding.window().probe_due(prober.rtt().rto(), prober.rtt().rto_max())
     }
-}
-
-/// The paths that `id` is compared with: the usable ones, but none that costs more.
-fn beside(paths: &Paths, usable: PathSet, id: PathId) -> PathSet {
-    let path = paths.get(id).filter(|_| paths.is_regulated());
-    path.map_or(usable, |path| no_dearer(paths, usable, path))
 }
 
 /// Most bytes of a fragment, of which the user has said this.

@@ -2,7 +2,6 @@
 
 use super::Sender;
 use crate::config::PathSuspicion;
-use crate::path::policy::standby;
 use crate::path::{Loss, Path, PathId, PathSet, Paths, SackSummary};
 use crate::time::Instant;
 
@@ -15,8 +14,8 @@ impl Sender {
         {
             return None;
         }
-        let usable = self.usable(paths);
-        let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
+        let usable = self.choice.usable(paths);
+        let has_others = usable.len() > 1 || !self.choice.standby(paths, usable).is_empty();
         let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
         watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
     }
@@ -49,22 +48,14 @@ impl Sender {
         if overdue.is_empty() || self.outstanding.window().probe().is_some() {
             return PathSet::default();
         }
-        let usable = self.usable(paths);
-        let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
+        let usable = self.choice.usable(paths);
+        let has_others = usable.len() > 1 || !self.choice.standby(paths, usable).is_empty();
         if has_others { overdue } else { PathSet::default() }
     }
 
-    /// Paths that only wait for those of `usable` to fail.
-    fn standby(&self, paths: &Paths, usable: PathSet) -> PathSet {
-        match paths.is_regulated() && self.multipath {
-            true => standby(paths, usable),
-            false => PathSet::default(),
-        }
-    }
-
     fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
-        let usable = self.usable(paths);
-        let standby = self.standby(paths, usable);
+        let usable = self.choice.usable(paths);
+        let standby = self.choice.standby(paths, usable);
         let may_tell = |path: &&Path| usable.contains(path.id()) || standby.contains(path.id());
         let Some(silent) = paths.get(id) else { return false };
         let mut others = paths.iter().filter(|path| path.id() != id).filter(may_tell);
@@ -72,8 +63,8 @@ impl Sender {
     }
 
     fn ask_for_witness(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
-        let usable = self.usable(paths);
-        for other in self.standby(paths, usable).iter() {
+        let usable = self.choice.usable(paths);
+        for other in self.choice.standby(paths, usable).iter() {
             if let Some(path) = paths.get_mut(other) {
                 path.heartbeat_mut().probe_now();
             }
@@ -106,27 +97,11 @@ impl Sender {
     /// Path `id` has answered a HEARTBEAT. If it stands by, that says something about others: returns
     /// whether it does.
     pub(crate) fn hear_standby(&self, now: Instant, id: PathId, paths: &mut Paths) -> bool {
-        let stands_by = self.standby(paths, self.usable(paths)).contains(id);
+        let stands_by = self.choice.standby(paths, self.choice.usable(paths)).contains(id);
         match paths.get_mut(id).filter(|path| stands_by && path.in_flight() == 0) {
             Some(path) => path.flight_mut().on_standby_heard(now),
             None => return false,
         }
         true
-    }
-
-    /// Path `id`, which may be suspected, has answered a HEARTBEAT.
-    pub(crate) fn on_suspect_answered(&self, now: Instant, id: PathId, paths: &mut Paths) {
-        let group = paths.couple(self.usable(paths));
-        if let Some(path) = paths.get_mut(id) {
-            path.on_suspect_answered(now, &group);
-        }
-    }
-
-    /// Path `id`, which may be suspected, has not answered a HEARTBEAT either.
-    pub(crate) fn on_suspect_silent(&self, id: PathId, paths: &mut Paths) {
-        let group = paths.couple(self.usable(paths));
-        if let Some(path) = paths.get_mut(id) {
-            path.on_suspect_silent(&group);
-        }
     }
 }

@@ -65,7 +65,7 @@ impl Sender {
 
     /// The fastest path, if it could send and is not alone.
     fn idle_fastest(&self, now: Instant, paths: &Paths) -> Option<PathId> {
-        let fast = by_smallest_srtt(paths, self.usable(paths)).next()?;
+        let fast = by_smallest_srtt(paths, self.choice.usable(paths)).next()?;
         let helps = |path: &Path| path.id() != fast && path.in_flight() > 0;
         let path = paths.get(fast)?;
         let can_help = path.rtt().smoothed().is_some() && path.may_send(now, path.in_flight());

@@ -13,7 +13,7 @@ const LEAST: usize = 2;
 impl Sender {
     /// Bytes that need to wait so that no path waits for the user.
     pub(crate) fn wanted(&self, paths: &Paths) -> usize {
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         let all = paths.iter().filter(|path| usable.contains(path.id()));
         all.map(of_path).fold(0, usize::saturating_add).max(LEAST * self.fragment_size(paths))
     }
