@@ -47,7 +47,7 @@ impl Association {
             return;
         }
         self.addressing().path_confirmed(cx, id);
-        if self.sender.hear_standby(cx.now, id, &mut self.paths) {
+        if self.sender.silence().hear_standby(cx.now, id, &mut self.paths) {
             self.path_manager().suspect_silent_paths(cx);
         }
         self.path_manager().rest_heartbeat(cx, id);

@@ -38,7 +38,7 @@ impl Association {
                 first,
                 self.sender.deadline(&self.paths),
                 self.sender.loss_deadline(&self.paths),
-                self.sender.silence_deadline(&self.paths),
+                self.sender.silence().deadline(&self.paths),
                 self.reconfiguration.deadline(),
                 asconf,
             ]);

@@ -2,6 +2,7 @@
 //! once per window (RFC 3168 section 6.1.2).
 
 use super::Sender;
+use super::outstanding::Outstanding;
 use crate::ecn::Ecn;
 use crate::path::{Path, PathId, Paths};
 use crate::time::Instant;
@@ -63,7 +64,7 @@ impl Sender {
         if tsn >= self.outstanding.next_tsn() {
             return EchoOutcome::NeverSent;
         }
-        let Some((id, number)) = self.carrier(tsn, paths) else {
+        let Some((id, number)) = first_carrier(&self.outstanding, tsn, paths) else {
             let primary = paths.primary();
             if let Some(path) = paths.get_mut(primary) {
                 path.ecn_mut().want_cwr_for_all(tsn);
@@ -71,27 +72,33 @@ impl Sender {
             return EchoOutcome::Unattributed;
         };
         let group = self.choice.couple(paths);
+        let detection = &mut self.detection;
         if let Some(path) = paths.get_mut(id) {
-            if path.on_echo(tsn) && self.enter_recovery(self.recovery.is_active(), path) {
+            if path.on_echo(tsn)
+                && detection.enter_recovery(detection.is_recovering(), path, &self.outstanding)
+            {
                 path.cut_for_mark(now, number, &group);
             }
             path.want_cwr(now, tsn);
         }
         EchoOutcome::Answered
     }
+}
 
-    /// The path on which chunk `tsn` left ECN-capable, which is its first one, and the number of its
-    /// transmission there if that is known. Once the chunk is acknowledged only the last CWR still tells,
-    /// or that there is no other path.
-    fn carrier(&self, tsn: Tsn64, paths: &Paths) -> Option<(PathId, Option<u64>)> {
-        let told = || paths.iter().find(|path| path.ecn().has_told(tsn)).map(|path| path.id());
-        let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
-        let of_chunk =
-            self.outstanding.get(tsn).and_then(|chunk| match chunk.record.transmissions {
-                1 => Some((chunk.record.path, Some(chunk.record.number))),
-                2 => Some((chunk.record.from, None)),
-                _ => Some((chunk.record.path, None)).filter(|_| !chunk.record.moved),
-            });
-        of_chunk.or_else(|| told().or_else(only).map(|id| (id, None)))
-    }
+/// The path on which chunk `tsn` left ECN-capable, which is its first one, and the number of its
+/// transmission there if that is known. Once the chunk is acknowledged only the last CWR still tells,
+/// or that there is no other path.
+fn first_carrier(
+    outstanding: &Outstanding,
+    tsn: Tsn64,
+    paths: &Paths,
+) -> Option<(PathId, Option<u64>)> {
+    let told = || paths.iter().find(|path| path.ecn().has_told(tsn)).map(|path| path.id());
+    let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
+    let of_chunk = outstanding.get(tsn).and_then(|chunk| match chunk.record.transmissions {
+        1 => Some((chunk.record.path, Some(chunk.record.number))),
+        2 => Some((chunk.record.from, None)),
+        _ => Some((chunk.record.path, None)).filter(|_| !chunk.record.moved),
+    });
+    of_chunk.or_else(|| told().or_else(only).map(|id| (id, None)))
 }

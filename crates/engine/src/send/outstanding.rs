@@ -6,8 +6,8 @@
 
 use super::queue::{Fragment, Number};
 use super::window::PeerWindow;
-use crate::path::{ChunkRecord, ChunkState, Loss, PathId, Paths, Records, Sent, Tracked};
-use crate::time::Instant;
+use crate::path::{ChunkRecord, ChunkState, Loss, Path, PathId, Paths, Records, Sent, Tracked};
+use crate::time::{Duration, Instant};
 use crate::tsn::{MAX_AHEAD, Tsn64};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
@@ -286,6 +286,15 @@ impl Outstanding {
     pub(super) fn latest_on(&self, now: Instant, id: PathId, paths: &Paths) -> Option<Tsn64> {
         let tsn = paths.get(id)?.flight().latest(|sent| self.is_live(id, sent))?;
         self.get(tsn)?.may_be_repeated(now).then_some(tsn)
+    }
+
+    /// When the silent tail of `path` must be probed, if the peer takes `sack_delay` for an acknowledgement. The probe of a
+    /// closed window is answered, but not acknowledged, and needs no other one.
+    pub(super) fn tail_probe_at(&self, path: &Path, sack_delay: Duration) -> Option<Instant> {
+        match self.window.probe() {
+            Some(_) => None,
+            None => path.tail_probe_at(sack_delay),
+        }
     }
 
     /// The earliest chunk in flight on `id`, if it may be repeated, and its size.

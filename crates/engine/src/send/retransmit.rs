@@ -29,7 +29,7 @@ impl Sender {
         if let Some(path) = paths.get_mut(id) {
             path.on_timeout(&group);
         }
-        self.recovery.leave();
+        self.detection.on_timeout();
         self.outstanding.give_up_flight(id, paths);
         unknown
     }

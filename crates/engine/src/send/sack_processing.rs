@@ -87,9 +87,10 @@ impl Sender {
         if conclusion.works {
             outcome.acked_paths.insert(id);
         }
-        self.look_for_losses(summary, path);
+        let (by_time, horizon) = (self.is_racking(), self.scoreboard.horizon());
+        self.detection.on_sack(summary, by_time, horizon, path, &mut self.outstanding);
         path.end_sack(summary.now, self.rules.experiment.smart_t3);
-        self.note_sounds(summary, path);
+        self.silence().note_sounds(summary, path);
     }
 
     fn summary<'g>(
@@ -102,8 +103,8 @@ impl Sender {
         group: &'g Group,
     ) -> SackSummary<'g> {
         let cum = self.outstanding.cum();
-        self.recovery.on_cumulative(cum);
-        let recovering = self.recovery.is_active();
+        self.detection.on_cumulative(cum);
+        let recovering = self.detection.is_recovering();
         let acking = paths.iter().filter(|path| path.flight().newly_acked().is_some()).count();
         let mut newly_acked =
             paths.iter().map(|path| path.flight().newly_acked()).fold(None, Extent::union);

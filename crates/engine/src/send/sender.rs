@@ -6,6 +6,7 @@ use super::buffer_split::Buffers;
 use super::copies::Copies;
 use super::counts::DataCounts;
 use super::forward::Forward;
+use super::losses::LossDetection;
 use super::message::{Outgoing, SendError};
 use super::nagle::Nagle;
 use super::outstanding::Outstanding;
@@ -19,7 +20,7 @@ use super::spurious::Repetitions;
 use super::tail::Tail;
 use super::window::PeerWindow;
 use crate::config::{Config, Demand, Reliability, RetransmissionPolicy, StreamOptions};
-use crate::path::{FastRecovery, Path, PathId, PathSet, Paths};
+use crate::path::{Path, PathId, PathSet, Paths};
 use crate::schedule::map::Room;
 use crate::schedule::path::{PathOrder, by_smallest_srtt};
 use crate::time::Instant;
@@ -39,8 +40,7 @@ pub(crate) struct Sender {
     pub(super) scoreboard: Scoreboard,
     pub(super) buffer: SendBuffer,
     pub(super) rules: Rules,
-    /// Fast recovery of the association, if that is its scope.
-    pub(super) recovery: FastRecovery,
+    pub(super) detection: LossDetection,
     /// Messages that may be given up, or were.
     pub(super) abandonment: Abandonment,
     pub(super) forward: Forward,
@@ -83,7 +83,7 @@ impl Sender {
             counts: DataCounts::default(),
             buffer: SendBuffer::new(config),
             rules: Rules::new(config),
-            recovery: FastRecovery::default(),
+            detection: LossDetection::new(config),
             non_renegable: false,
             choice: PathChoice::new(config),
             copies: Copies::new(config.experiment.scheduling(), config.redundancy),

@@ -1,23 +1,24 @@
 //! Which paths are silent while others are not (see `flight::silence`).
 
 use super::Sender;
+use super::outstanding::Outstanding;
+use super::path_choice::PathChoice;
+use super::rules::Rules;
 use crate::config::PathSuspicion;
 use crate::path::{Loss, Path, PathId, PathSet, Paths, SackSummary};
 use crate::time::Instant;
 
+/// What looking at silence reads: which paths carry data, and what is under way on them.
+pub(crate) struct Silence<'a> {
+    rules: &'a Rules,
+    choice: &'a PathChoice,
+    outstanding: &'a Outstanding,
+}
+
 impl Sender {
-    /// When the silence of a path must be looked at.
-    pub(crate) fn silence_deadline(&self, paths: &Paths) -> Option<Instant> {
-        // The probe of a closed window is answered, but not acknowledged.
-        if self.rules.path_suspicion == PathSuspicion::Off
-            || self.outstanding.window().probe().is_some()
-        {
-            return None;
-        }
-        let usable = self.choice.usable(paths);
-        let has_others = usable.len() > 1 || !self.choice.standby(paths, usable).is_empty();
-        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
-        watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
+    /// Borrows what looking at silence reads.
+    pub(crate) fn silence(&self) -> Silence<'_> {
+        Silence { rules: &self.rules, choice: &self.choice, outstanding: &self.outstanding }
     }
 
     /// Looks at the silence of all paths: those that are to be suspected. For one that is overdue
@@ -27,39 +28,14 @@ impl Sender {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return silent;
         }
-        for id in self.overdue(now, paths).iter() {
-            if self.is_witnessed(id, paths) {
+        for id in self.silence().overdue(now, paths).iter() {
+            if self.silence().is_witnessed(id, paths) {
                 silent.insert(id);
             } else if !paths.get(id).is_some_and(|path| path.flight().is_asking()) {
                 self.ask_for_witness(now, id, paths);
             }
         }
         silent
-    }
-
-    fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
-        let mut overdue = PathSet::default();
-        for path in paths.iter().filter(|path| path.is_active()) {
-            let at = path.overdue_at(self.rules.sack_delay);
-            if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
-                overdue.insert(path.id());
-            }
-        }
-        if overdue.is_empty() || self.outstanding.window().probe().is_some() {
-            return PathSet::default();
-        }
-        let usable = self.choice.usable(paths);
-        let has_others = usable.len() > 1 || !self.choice.standby(paths, usable).is_empty();
-        if has_others { overdue } else { PathSet::default() }
-    }
-
-    fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
-        let usable = self.choice.usable(paths);
-        let standby = self.choice.standby(paths, usable);
-        let may_tell = |path: &&Path| usable.contains(path.id()) || standby.contains(path.id());
-        let Some(silent) = paths.get(id) else { return false };
-        let mut others = paths.iter().filter(|path| path.id() != id).filter(may_tell);
-        others.any(|path| silent.is_witnessed_by(path))
     }
 
     fn ask_for_witness(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
@@ -80,6 +56,51 @@ impl Sender {
             room = Some(left);
             self.outstanding.lose(tsn, paths, Loss::TimedOut);
         }
+    }
+}
+
+impl Silence<'_> {
+    /// When the silence of a path must be looked at.
+    pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
+        // The probe of a closed window is answered, but not acknowledged.
+        if self.rules.path_suspicion == PathSuspicion::Off
+            || self.outstanding.window().probe().is_some()
+        {
+            return None;
+        }
+        let usable = self.choice.usable(paths);
+        let has_others = self.has_others(usable, paths);
+        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
+        watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
+    }
+
+    fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
+        let mut overdue = PathSet::default();
+        for path in paths.iter().filter(|path| path.is_active()) {
+            let at = path.overdue_at(self.rules.sack_delay);
+            if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
+                overdue.insert(path.id());
+            }
+        }
+        if overdue.is_empty() || self.outstanding.window().probe().is_some() {
+            return PathSet::default();
+        }
+        let usable = self.choice.usable(paths);
+        if self.has_others(usable, paths) { overdue } else { PathSet::default() }
+    }
+
+    /// Whether there is a path that may tell of another one.
+    fn has_others(&self, usable: PathSet, paths: &Paths) -> bool {
+        usable.len() > 1 || !self.choice.standby(paths, usable).is_empty()
+    }
+
+    fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
+        let usable = self.choice.usable(paths);
+        let standby = self.choice.standby(paths, usable);
+        let may_tell = |path: &&Path| usable.contains(path.id()) || standby.contains(path.id());
+        let Some(silent) = paths.get(id) else { return false };
+        let mut others = paths.iter().filter(|path| path.id() != id).filter(may_tell);
+        others.any(|path| silent.is_witnessed_by(path))
     }
 
     /// A SACK has been worked in for `path`.

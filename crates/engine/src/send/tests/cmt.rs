@@ -263,7 +263,7 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
         assert_eq!(cut.into_iter().filter(|cut| *cut).count(), cuts, "{fast_recovery}");
         // It ends when all that was outstanding is acknowledged cumulatively.
         bench.sack(20, &[], 0);
-        assert!(!bench.sender.recovery.is_active());
+        assert!(!bench.sender.detection.is_recovering());
     }
 }
 
