@@ -290,7 +290,7 @@ impl Association {
         self.security.agree_on_authentication(auth);
         self.security.leave_room(&mut self.sender);
         if protected {
-            self.sender.leave_room(Dtls::OVERHEAD);
+            self.sender.fragmentation_mut().leave_room(Dtls::OVERHEAD);
         }
         self.sender.set_non_renegable(nr_sack != NrSack::Off);
         if is_partially_reliable(cx.config, &announcement) {

@@ -8,15 +8,15 @@
 //! So each path obeys its own congestion control, and a slow path carries as many copies as it can, of
 //! what is not acknowledged yet.
 
-use super::Sender;
+use super::opportunity::Opportunity;
 use super::outstanding::Outstanding;
 use super::queue::SendQueue;
 use crate::config::{PathScheduling, Redundancy};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
+use manypath_wire::StreamId;
 use manypath_wire::chunk::Tsns;
-use manypath_wire::{PacketWriter, StreamId};
 
 /// Which chunks are copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,32 +177,10 @@ impl From<Redundancy> for Which {
     }
 }
 
-impl Sender {
-    /// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet
-    /// that is being built.
-    pub(super) fn next_copy(&self, now: Instant, path: &Path, flight: usize) -> Option<Tsn64> {
-        let carrier = |tsn| self.outstanding.carrier(tsn);
-        path.next_copy(carrier).filter(|_| path.may_send(now, flight))
-    }
-
-    /// Appends copies for path `id` to `packet`. Returns their number.
-    pub(super) fn fill_copies(
-        &self,
-        now: Instant,
-        (id, flight): (PathId, usize),
-        paths: &mut Paths,
-        packet: &mut PacketWriter<'_>,
-    ) -> usize {
-        let mut written = 0;
-        while let Some(path) = paths.get_mut(id) {
-            let Some(tsn) = self.next_copy(now, path, flight) else { break };
-            let Some(chunk) = self.outstanding.get(tsn) else { break };
-            if packet.push(&chunk.to_chunk(tsn, false)).is_err() {
-                break;
-            }
-            path.on_copy_sent(now, tsn, chunk.wire_len());
-            written += 1;
-        }
-        written
+impl Opportunity<'_> {
+    /// The chunk that the path may send a copy of now.
+    pub(super) fn next_copy(&self) -> Option<Tsn64> {
+        let carrier = |tsn| self.sender.outstanding.carrier(tsn);
+        self.path.next_copy(carrier).filter(|_| self.path.may_send(self.now, self.flight))
     }
 }

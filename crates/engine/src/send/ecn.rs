@@ -4,7 +4,7 @@
 use super::Sender;
 use super::outstanding::Outstanding;
 use crate::ecn::Ecn;
-use crate::path::{Path, PathId, Paths};
+use crate::path::{PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::Tsn;
@@ -26,36 +26,18 @@ impl Sender {
     /// and a mark on a retransmission could not be told from one on the first transmission, nor the loss
     /// of one that says the same be seen. Nor is the probe of a closed window: it would be lost for good.
     pub(crate) fn next_ecn(&self, now: Instant, id: PathId, paths: &Paths) -> Ecn {
-        let Some(path) = paths.get(id).filter(|path| path.ecn().is_used()) else {
+        if !paths.get(id).is_some_and(|path| path.ecn().is_used()) {
             return Ecn::NotEct;
-        };
-        if self.is_stopped() || self.repeats_next(now, path, paths) {
-            Ecn::NotEct
-        } else {
-            Ecn::Ect0
         }
-    }
-
-    /// Whether nothing is under way: if the window is closed, what is sent now is its probe.
-    fn is_stopped(&self) -> bool {
-        self.outstanding.in_flight() == 0 && self.outstanding.window().is_closed()
-    }
-
-    /// Whether the next packet for `path` holds something that was sent before, here or elsewhere.
-    fn repeats_next(&self, now: Instant, path: &Path, paths: &Paths) -> bool {
-        if self.outstanding.lost() == 0
-            && !self.copies.is_on()
-            && self.rules.experiment.rescheduling_percent == 0
-        {
-            return false;
-        }
-        let (usable, repeaters) =
-            (self.choice.usable(paths), self.choice.repeaters(paths, self.outstanding.lost()));
-        let worth =
-            usable.contains(path.id()) && self.is_worth_using(now, paths, usable, path.id());
-        self.next_repeat(now, path, path.in_flight(), worth, paths, repeaters).is_some()
-            || self.to_reschedule(now, path, path.in_flight(), usable).is_some()
-            || self.next_copy(now, path, path.in_flight()).is_some()
+        // Nothing is under way: if the window is closed, what is sent now is its probe.
+        let outstanding = &self.outstanding;
+        let is_stopped = outstanding.in_flight() == 0 && outstanding.window().is_closed();
+        let may_repeat = outstanding.lost() > 0
+            || self.copies.is_on()
+            || self.rules.experiment.rescheduling_percent > 0;
+        let repeats =
+            || may_repeat && self.opportunity(now, id, paths).is_some_and(|it| it.repeats());
+        if is_stopped || repeats() { Ecn::NotEct } else { Ecn::Ect0 }
     }
 
     /// The peer got a packet with CE whose lowest TSN is `tsn`.

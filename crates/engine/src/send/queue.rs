@@ -20,7 +20,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::chunk::{Data, IData};
+use manypath_wire::chunk::{Data, IData, types};
 use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
 
 /// A piece of a message, ready for a DATA chunk.
@@ -323,6 +323,16 @@ impl SendQueue {
     /// Whether messages are interleaved.
     pub(crate) fn is_interleaving(&self) -> bool {
         self.interleaving.is_some()
+    }
+
+    /// The type of the chunks with user data.
+    pub(super) fn chunk_type(&self) -> u8 {
+        if self.is_interleaving() { types::I_DATA } else { types::DATA }
+    }
+
+    /// Bytes of a chunk before the user data.
+    pub(super) fn header_len(&self) -> usize {
+        if self.is_interleaving() { IData::HEADER_LEN } else { Data::HEADER_LEN }
     }
 
     /// A packet is complete.
