@@ -361,7 +361,7 @@ impl Association {
         if let Some(peer) = &mut self.peer {
             announce_aborted_parts(cx, self.id, peer);
         }
-        self.sender.end_waiting();
+        self.sender.nagle_mut().end_waiting();
         teardown::end_packet(&mut self.state, self.peer.as_mut(), arrival.has_data);
         self.advance_shutdown(cx);
     }

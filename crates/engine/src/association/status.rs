@@ -19,9 +19,9 @@ pub(crate) fn status(
     let receiver = peer.map(|peer| &peer.receiver);
     Some(AssociationStatus {
         state: state.name()?,
-        unsent: sender.unsent(),
+        unsent: sender.queue().bytes(),
         outstanding: sender.unacked(),
-        peer_rwnd: saturated(sender.peer_rwnd()),
+        peer_rwnd: saturated(sender.outstanding().window().rwnd()),
         partial_reliability: sender.abandonment().is_agreed(),
         authentication: security.is_authenticating(),
         congestion: paths.iter().next().and_then(|path| path.congestion().name()),

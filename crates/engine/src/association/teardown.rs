@@ -18,7 +18,7 @@ const GUARD: u32 = 5;
 impl Association {
     /// The user wants a graceful end.
     pub(crate) fn shutdown(&mut self, cx: &mut Context<'_>) {
-        self.sender.on_ending();
+        self.sender.queue_mut().end();
         match self.state {
             State::Established => self.state = State::ShutdownPending,
             // The peer keeps no state yet, and there is nothing to deliver.

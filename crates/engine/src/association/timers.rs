@@ -53,7 +53,7 @@ impl Association {
 
     /// Handles every timer that has expired.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        self.sender.end_waiting();
+        self.sender.nagle_mut().end_waiting();
         if self.state.guard().is_some_and(|guard| guard <= cx.now) {
             let cause = Cause::UserInitiatedAbort(b"T5-shutdown-guard expired");
             self.ending().abort_because(cx, &cause, CloseReason::TooManyFailures);

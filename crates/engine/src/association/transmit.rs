@@ -289,7 +289,7 @@ impl Association {
         cx.counters.control_drops += self.control.write(id, &mut packet);
         self.path_manager().write_cwr(cx.now, id, &mut packet);
         if let Some(receiver) = self.peer.as_mut().map(|peer| &mut peer.receiver) {
-            let beside = (id, self.sender.unsent());
+            let beside = (id, self.sender.queue().bytes());
             let due = self.state.sends_sacks()
                 && acknowledgement::path(cx, receiver, &self.paths) == Some(id);
             if due || acknowledgement::rides_along(receiver, &self.paths, beside, &packet) {

@@ -343,7 +343,9 @@ impl Endpoint {
 
     /// Whether the last part of a message was not given yet: of one on `stream`, or of any.
     pub fn is_unfinished(&self, id: AssociationId, stream: Option<StreamId>) -> bool {
-        self.registry.get(id).is_some_and(|association| association.sender.is_unfinished(stream))
+        self.registry
+            .get(id)
+            .is_some_and(|association| association.sender.queue().is_unfinished(stream))
     }
 
     /// Says what is to be done for messages that come by [`Self::send`] from now on: for those of one
@@ -383,7 +385,9 @@ impl Endpoint {
         stream: StreamId,
         options: StreamOptions,
     ) -> bool {
-        self.with(now, id, |association, _| association.sender.set_stream_options(stream, options))
+        self.with(now, id, |association, _| {
+            association.sender.queue_mut().set_stream_options(stream, options)
+        })
     }
 
     /// Requests that streams begin anew with the numbers of their messages, in one or both directions;
@@ -467,7 +471,7 @@ impl Endpoint {
 
     /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
     pub fn unsent(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, |it| it.sender.unsent())
+        self.registry.get(id).map_or(0, |it| it.sender.queue().bytes())
     }
 
     /// Bytes that need to be [`Self::unsent`] so that no path waits for the user: what may leave now,
@@ -494,7 +498,7 @@ impl Endpoint {
     /// Says whether a message that does not fill a packet is to wait while anything is in flight
     /// (`SCTP_NODELAY`, RFC 6458 section 8.1.5, the other way round). `Config::nagle` is the default.
     pub fn set_nagle(&mut self, now: Instant, id: AssociationId, nagle: bool) {
-        self.with(now, id, |association, _| association.sender.set_nagle(nagle));
+        self.with(now, id, |association, _| association.sender.nagle_mut().set(nagle));
     }
 
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
@@ -516,7 +520,7 @@ impl Endpoint {
     /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of
     /// `SCTP_SQINFO`); 0 for an association that does not exist.
     pub fn queued_on_stream(&self, id: AssociationId, stream: StreamId) -> usize {
-        self.registry.get(id).map_or(0, |it| it.sender.queued_on(stream))
+        self.registry.get(id).map_or(0, |it| it.sender.queue().queued_on(stream))
     }
 
     /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.

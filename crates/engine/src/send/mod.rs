@@ -58,7 +58,6 @@ mod withdraw;
 
 pub(crate) use ecn::EchoOutcome;
 pub use message::{MessageEnd, Outgoing, SendError};
-pub(crate) use queue::follow;
 pub(crate) use reliability::Failed;
 pub use reliability::{Abandoned, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};

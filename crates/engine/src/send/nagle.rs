@@ -10,7 +10,7 @@ use manypath_wire::StreamId;
 
 /// Whether messages may wait for more, and whether they do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Nagle {
+pub(crate) struct Nagle {
     on: bool,
     /// Something was queued since the peer was heard of.
     waits: bool,
@@ -25,21 +25,19 @@ impl Nagle {
         self.on
     }
 
-    /// A message was queued.
-    pub(super) fn on_queued(&mut self) {
-        self.waits = true;
-    }
-}
-
-impl Sender {
     /// Whether small messages are to wait while anything is in flight.
-    pub(crate) fn set_nagle(&mut self, on: bool) {
-        self.nagle.on = on;
+    pub(crate) fn set(&mut self, on: bool) {
+        self.on = on;
     }
 
     /// A packet has arrived, or a timer has expired: nothing waits for more any longer.
     pub(crate) fn end_waiting(&mut self) {
-        self.nagle.waits = false;
+        self.waits = false;
+    }
+
+    /// A message was queued.
+    pub(super) fn on_queued(&mut self) {
+        self.waits = true;
     }
 }
 

@@ -115,6 +115,11 @@ impl Outstanding {
         self.cum.plus(self.chunks.len() as u64 + 1)
     }
 
+    /// Whether every chunk before `tsn` has been acknowledged, and not by a gap ack block only.
+    pub(crate) fn has_delivered_before(&self, tsn: Tsn64) -> bool {
+        self.cum.next() >= tsn
+    }
+
     /// Number of chunks.
     pub(crate) fn len(&self) -> usize {
         self.chunks.len()

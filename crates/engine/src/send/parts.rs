@@ -72,15 +72,4 @@ impl Sender {
         self.nagle.on_queued();
         Ok(())
     }
-
-    /// Whether the end of a message is missing that the user has given a part of: of one on `stream`, or of any.
-    pub(crate) fn is_unfinished(&self, stream: Option<StreamId>) -> bool {
-        let unfinished = &self.queue.unfinished;
-        stream.map_or(!unfinished.is_empty(), |stream| unfinished.has(stream))
-    }
-
-    /// The user gives nothing more (SHUTDOWN-PENDING): the end waits for acknowledgements alone.
-    pub(crate) fn on_ending(&mut self) {
-        self.queue.ending = true;
-    }
 }

@@ -26,9 +26,4 @@ impl Sender {
             streams: self.queue.streams().map(info).collect(),
         }
     }
-
-    /// Bytes of one stream that are accepted and not acknowledged for good.
-    pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
-        self.queue.stream(stream).map_or(0, |stream| stream.unsent() + stream.unacked())
-    }
 }

@@ -19,12 +19,12 @@ use super::scoreboard::Scoreboard;
 use super::spurious::Repetitions;
 use super::tail::Tail;
 use super::window::PeerWindow;
-use crate::config::{Config, Demand, Reliability, StreamOptions};
+use crate::config::{Config, Demand, Reliability};
 use crate::path::{Path, Paths};
 use crate::schedule::map::Room;
 use crate::schedule::path::{PathOrder, by_smallest_srtt};
 use crate::time::Instant;
-use manypath_wire::{StreamId, Tsn};
+use manypath_wire::Tsn;
 
 /// The sending half of an association.
 #[derive(Debug)]
@@ -49,7 +49,6 @@ pub(crate) struct Sender {
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
     pub(super) fragmentation: Fragmentation,
-    pub(super) outbound_streams: u16,
 }
 
 impl Sender {
@@ -63,8 +62,10 @@ impl Sender {
     ) -> Self {
         let window = PeerWindow::new(config.experiment.window_probing, peer_rwnd);
         let outstanding = Outstanding::new(initial_tsn, window);
+        let mut queue = SendQueue::new(config);
+        queue.limit_streams(outbound_streams);
         Self {
-            queue: SendQueue::new(config),
+            queue,
             abandonment: Abandonment::new(config),
             forward: Forward::new(outstanding.cum()),
             outstanding,
@@ -80,7 +81,6 @@ impl Sender {
             copies: Copies::new(config.experiment.scheduling(), config.redundancy),
             repetitions: Repetitions::default(),
             fragmentation: Fragmentation::new(config),
-            outbound_streams,
         }
     }
 
@@ -88,8 +88,7 @@ impl Sender {
     /// streams beyond are dropped; returns their number.
     pub(crate) fn set_peer(&mut self, peer_rwnd: u32, outbound_streams: u16) -> usize {
         self.outstanding.window_mut().restart(peer_rwnd);
-        self.outbound_streams = outbound_streams;
-        let (messages, bytes) = self.queue.drop_streams_from(outbound_streams);
+        let (messages, bytes) = self.queue.limit_streams(outbound_streams);
         self.buffer.give_back(bytes);
         messages
     }
@@ -163,7 +162,7 @@ impl Sender {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
         }
-        if message.stream.0 >= self.outbound_streams {
+        if message.stream.0 >= self.queue.stream_count() {
             return Err(SendError::InvalidStream);
         }
         if message.payload.len() > self.buffer.most() {
@@ -179,28 +178,9 @@ impl Sender {
         len <= self.space() || (self.buffer.is_empty() && len <= self.buffer.most())
     }
 
-    /// The user has other wishes for a stream. False if there is no such stream.
-    pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
-        let exists = stream.0 < self.outbound_streams;
-        if exists {
-            self.queue.set_options(stream, options);
-        }
-        exists
-    }
-
     /// Size of the largest message that [`Self::enqueue`] would take now.
     pub(crate) fn space(&self) -> usize {
-        self.buffer.space(self.held())
-    }
-
-    /// Messages and chunks that are held.
-    pub(super) fn held(&self) -> usize {
-        self.queue.messages() + self.outstanding.held()
-    }
-
-    /// Bytes queued and not yet sent.
-    pub(crate) fn unsent(&self) -> usize {
-        self.queue.bytes()
+        self.buffer.space(self.queue.messages() + self.outstanding.held())
     }
 
     /// Bytes sent and not yet acknowledged for good.
@@ -218,6 +198,26 @@ impl Sender {
         &self.queue
     }
 
+    /// What waits to be sent.
+    pub(crate) fn queue_mut(&mut self) -> &mut SendQueue {
+        &mut self.queue
+    }
+
+    /// The table of TSNs.
+    pub(crate) fn outstanding(&self) -> &Outstanding {
+        &self.outstanding
+    }
+
+    /// The table of TSNs.
+    pub(crate) fn outstanding_mut(&mut self) -> &mut Outstanding {
+        &mut self.outstanding
+    }
+
+    /// Whether small messages wait for more.
+    pub(crate) fn nagle_mut(&mut self) -> &mut Nagle {
+        &mut self.nagle
+    }
+
     /// How large fragments are.
     pub(crate) fn fragmentation_mut(&mut self) -> &mut Fragmentation {
         &mut self.fragmentation
@@ -226,11 +226,6 @@ impl Sender {
     /// Which paths carry data.
     pub(crate) fn choice(&self) -> &PathChoice {
         &self.choice
-    }
-
-    /// Bytes that the peer's receive window takes now.
-    pub(crate) fn peer_rwnd(&self) -> usize {
-        self.outstanding.window().rwnd()
     }
 
     /// Whether everything that was queued is acknowledged.

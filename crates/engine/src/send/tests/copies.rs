@@ -136,7 +136,7 @@ fn only_interactive_streams_are_copied_if_so_chosen() {
     assert_eq!(bench.push(0, 1), [1]);
     assert!(bench.send(1).is_empty());
     let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
-    bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
+    bench.sender.queue_mut().set_stream_options(manypath_wire::StreamId(0), options);
     assert_eq!(bench.push(0, 1), [2]);
     assert_eq!(bench.send_all(1), [2]);
     let idle = bench.sender.idle_reason(bench.now, PathId(1), &bench.paths);
@@ -148,7 +148,7 @@ fn wishes_for_streams_and_redundancy_outlive_a_restart_of_the_peer() {
     let mut bench = bench(2, PathScheduling::SmallestSrtt);
     bench.sender.copies.set_redundancy(Redundancy::Interactive, &mut bench.paths);
     let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
-    bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
+    bench.sender.queue_mut().set_stream_options(manypath_wire::StreamId(0), options);
     bench.sender = bench.sender.restarted(&Config::default(), manypath_wire::Tsn(1), 1 << 20, 10);
     assert_eq!(bench.push(0, 1), [1]);
     assert_eq!(bench.send_all(1), [1], "on both paths");

@@ -196,7 +196,10 @@ fn the_end_of_a_message_that_was_partly_sent_gets_a_tsn() {
         assert!(shown.contains("ssn=1") || shown.contains("mid=1"), "{shown}");
         bench.sack(5, &[], 0);
         assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
-        assert_eq!(bench.sender.queue.ordered_under_way(), 0);
+        assert_eq!(
+            bench.sender.queue.streams().map(|(_, it)| it.ordered_under_way).sum::<u32>(),
+            0
+        );
     }
 }
 
@@ -219,9 +222,9 @@ fn messages_of_a_realtime_stream_are_given_up_when_they_are_late() {
     let max_delay = Some(Duration::from_millis(10));
     let realtime =
         StreamOptions { class: StreamClass::Realtime, max_delay, ..StreamOptions::default() };
-    bench.sender.set_stream_options(StreamId(1), realtime);
+    bench.sender.queue_mut().set_stream_options(StreamId(1), realtime);
     let interactive = StreamOptions { class: StreamClass::Interactive, ..realtime };
-    bench.sender.set_stream_options(StreamId(2), interactive);
+    bench.sender.queue_mut().set_stream_options(StreamId(2), interactive);
     for stream in [1, 2] {
         bench.put_usual(stream, 100).unwrap();
     }

@@ -132,12 +132,12 @@ fn an_overtaken_sack_of_the_other_path_does_not_renege() {
     bench.push(1, 4);
     bench.pass(100);
     bench.sack(0, &[(2, 4), (6, 8)], 0);
-    let rwnd = bench.sender.peer_rwnd();
+    let rwnd = bench.sender.outstanding().window().rwnd();
     bench.a_rwnd = 7;
     let outcome = bench.sack(0, &[(2, 2), (6, 8)], 1);
     assert!(!outcome.newly_acked);
     assert_eq!(bench.path(0).in_flight(), 1460);
-    assert_eq!(bench.sender.peer_rwnd(), rwnd);
+    assert_eq!(bench.sender.outstanding().window().rwnd(), rwnd);
 }
 
 #[test]
