@@ -7,7 +7,7 @@ use super::tcb::{Association, Peer};
 use crate::config::Reliability;
 use crate::event::{AssociationId, Event};
 use crate::path::Paths;
-use crate::send::{Failed, MessageEnd, Outgoing, SendError, Sender, Undelivered};
+use crate::send::{Failed, MessageEnd, Outgoing, SendError, Sender, Undelivered, undelivered};
 use crate::status::RoundTrips;
 
 /// What the user waits for.
@@ -200,7 +200,9 @@ pub(super) fn announce_aborted_parts(cx: &mut Context<'_>, id: AssociationId, pe
 /// Tells the user of the messages that have not got across, if that is wanted.
 pub(super) fn announce_undelivered(cx: &mut Context<'_>, id: AssociationId, sender: &Sender) {
     if cx.config.report_undelivered {
-        for Undelivered { message, sent, terms } in sender.undelivered() {
+        for Undelivered { message, sent, terms } in
+            undelivered(sender.outstanding(), sender.queue())
+        {
             let reliability = terms.left(cx.now);
             cx.emit(id, Event::Undelivered { message, sent, reliability });
         }

@@ -19,7 +19,9 @@ use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection
 use crate::path::{PathAddr, PathRule, Scope};
 use crate::protection::Resumptions;
 use crate::rng::Rng;
-use crate::send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
+use crate::send::{
+    Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError, queue_info, wanted,
+};
 use crate::status::{
     AssociationStatistics, AssociationStatus, Counters, RoundTrips, SenderQueueInfo,
 };
@@ -478,7 +480,7 @@ impl Endpoint {
     /// and a few milliseconds of data at the rate of the paths. What is queued beyond that only makes
     /// other data wait.
     pub fn wanted(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, |it| it.sender.wanted(&it.paths))
+        self.registry.get(id).map_or(0, |it| wanted(&it.sender, &it.paths))
     }
 
     /// How long round trips take; nothing is known of an association that does not exist.
@@ -503,7 +505,7 @@ impl Endpoint {
 
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
     pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
-        self.registry.get(id).map(|it| it.sender.queue_info(&it.paths))
+        self.registry.get(id).map(|it| queue_info(&it.sender, &it.paths))
     }
 
     /// Asks for [`Event::SenderDry`], once: now if nothing is to be sent, else when all of it has been

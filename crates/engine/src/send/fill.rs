@@ -121,7 +121,7 @@ impl Filling<'_, '_> {
         if self.packet.push(&chunk.to_chunk(tsn, true)).is_err() {
             return 0;
         }
-        self.sender.reschedule(self.now, tsn, self.usable, self.paths);
+        self.sender.outstanding.reschedule(self.now, tsn, self.usable, self.paths);
         self.on_repeated(tsn);
         1
     }

@@ -58,13 +58,15 @@ mod withdraw;
 
 pub(crate) use ecn::EchoOutcome;
 pub use message::{MessageEnd, Outgoing, SendError};
+pub(crate) use queue_info::queue_info;
 pub(crate) use reliability::Failed;
 pub use reliability::{Abandoned, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;
-pub(crate) use undelivered::Undelivered;
+pub(crate) use undelivered::{Undelivered, undelivered};
+pub(crate) use wanted::wanted;
 
 #[cfg(test)]
 mod tests;

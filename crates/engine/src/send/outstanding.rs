@@ -338,7 +338,7 @@ impl Outstanding {
         (alone && chunk.record.state == ChunkState::InFlight).then_some(probe)
     }
 
-    /// A timer must run while anything is outstanding: see `Sender::treat_gap_acks_as_reneged`.
+    /// A timer must run while anything is outstanding: see `retransmit::treat_gap_acks_as_reneged`.
     pub(super) fn guard(&self, now: Instant, paths: &mut Paths) {
         if !self.is_quiet() {
             return;

@@ -7,6 +7,7 @@
 
 use super::Sender;
 use super::opportunity::Opportunity;
+use super::outstanding::Outstanding;
 use crate::path::{ChunkState, Loss, Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
@@ -60,7 +61,9 @@ impl Sender {
             }
         }
     }
+}
 
+impl Outstanding {
     /// Chunk `tsn` is about to leave the path that it was sent on.
     pub(super) fn reschedule(
         &mut self,
@@ -70,12 +73,12 @@ impl Sender {
         paths: &mut Paths,
     ) {
         let group = paths.couple(usable);
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let Some(chunk) = self.get_mut(tsn) else { return };
         chunk.record.rescheduled = true;
         let from: PathId = chunk.record.path;
-        self.outstanding.lose(tsn, paths, Loss::Reported);
+        self.lose(tsn, paths, Loss::Reported);
         if let Some(path) = paths.get_mut(from) {
-            path.on_rescheduled(now, self.outstanding.cum(), &group);
+            path.on_rescheduled(now, self.cum(), &group);
         }
     }
 }

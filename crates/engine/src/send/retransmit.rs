@@ -2,6 +2,8 @@
 //! because the peer has thrown it away.
 
 use super::Sender;
+use super::outstanding::Outstanding;
+use super::scoreboard::Scoreboard;
 use crate::path::{ChunkState, Loss, PathId, Paths};
 
 impl Sender {
@@ -16,7 +18,7 @@ impl Sender {
                 path.rtt_mut().back_off();
                 return false;
             }
-            self.treat_gap_acks_as_reneged(paths);
+            treat_gap_acks_as_reneged(&mut self.scoreboard, &mut self.outstanding, paths);
             return true;
         }
         if let Some(probe) = self.outstanding.answered_probe(id) {
@@ -43,22 +45,26 @@ impl Sender {
         }
         self.outstanding.give_up_flight(id, paths);
         self.copies.drop_on(id, paths);
-        self.hand_over_t3(id, usable.iter().next().unwrap_or(id), paths);
+        self.outstanding.hand_over_t3(id, usable.iter().next().unwrap_or(id), paths);
     }
+}
 
-    /// Everything seems to be acknowledged but the cumulative TSN does not move: the peer has
-    /// thrown away what it had acknowledged, and the SACK that said so was lost. Its gap reports
-    /// are not believed any more.
-    fn treat_gap_acks_as_reneged(&mut self, paths: &mut Paths) {
-        let first = self.outstanding.cum().next();
-        let first = self.outstanding.get(first);
-        let reneged = first.is_some_and(|chunk| chunk.record.state == ChunkState::Acked);
-        if !reneged || !self.outstanding.is_quiet() {
-            return;
-        }
-        let acked = self.scoreboard.forget_gap_acks();
-        for tsn in acked.iter().flat_map(crate::ranges::Range::iter) {
-            self.outstanding.lose(tsn, paths, Loss::TimedOut);
-        }
+/// Everything seems to be acknowledged but the cumulative TSN does not move: the peer has
+/// thrown away what it had acknowledged, and the SACK that said so was lost. Its gap reports
+/// are not believed any more.
+fn treat_gap_acks_as_reneged(
+    scoreboard: &mut Scoreboard,
+    outstanding: &mut Outstanding,
+    paths: &mut Paths,
+) {
+    let first = outstanding.cum().next();
+    let first = outstanding.get(first);
+    let reneged = first.is_some_and(|chunk| chunk.record.state == ChunkState::Acked);
+    if !reneged || !outstanding.is_quiet() {
+        return;
+    }
+    let acked = scoreboard.forget_gap_acks();
+    for tsn in acked.iter().flat_map(crate::ranges::Range::iter) {
+        outstanding.lose(tsn, paths, Loss::TimedOut);
     }
 }

@@ -84,10 +84,16 @@ impl Sender {
         }
     }
 
-    /// The peer has announced its window and how many streams it takes. Messages that wait on
-    /// streams beyond are dropped; returns their number.
-    pub(crate) fn set_peer(&mut self, peer_rwnd: u32, outbound_streams: u16) -> usize {
+    /// The peer has announced its window and how many streams it takes, and acknowledges for good what is not next in
+    /// sequence if it is `non_renegable` (NR-SACK). Messages that wait on streams beyond are dropped; returns their number.
+    pub(crate) fn set_peer(
+        &mut self,
+        peer_rwnd: u32,
+        outbound_streams: u16,
+        non_renegable: bool,
+    ) -> usize {
         self.outstanding.window_mut().restart(peer_rwnd);
+        self.non_renegable = non_renegable;
         let (messages, bytes) = self.queue.limit_streams(outbound_streams);
         self.buffer.give_back(bytes);
         messages
@@ -125,11 +131,6 @@ impl Sender {
     /// What is sent on several paths.
     pub(crate) fn copies_mut(&mut self) -> &mut Copies {
         &mut self.copies
-    }
-
-    /// Whether the peer acknowledges for good what is not next in sequence (NR-SACK).
-    pub(crate) fn set_non_renegable(&mut self, non_renegable: bool) {
-        self.non_renegable = non_renegable;
     }
 
     /// Queues a message that is reliable, or what was said otherwise of its stream. Others may be

@@ -32,30 +32,10 @@ impl Sender {
             if self.silence().is_witnessed(id, paths) {
                 silent.insert(id);
             } else if !paths.get(id).is_some_and(|path| path.flight().is_asking()) {
-                self.ask_for_witness(now, id, paths);
+                ask_for_witness(now, id, &self.choice, (&mut self.outstanding, paths));
             }
         }
         silent
-    }
-
-    fn ask_for_witness(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
-        let usable = self.choice.usable(paths);
-        for other in self.choice.standby(paths, usable).iter() {
-            if let Some(path) = paths.get_mut(other) {
-                path.heartbeat_mut().probe_now();
-            }
-        }
-        let Some(path) = paths.get_mut(id) else { return };
-        path.ask_for_witness(now);
-        if usable.len() < 2 {
-            return;
-        }
-        let (packet, mut room) = (path.congestion().chunk_limit(), None);
-        while let Some((tsn, wire)) = self.outstanding.earliest_on(now, id, paths) {
-            let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
-            room = Some(left);
-            self.outstanding.lose(tsn, paths, Loss::TimedOut);
-        }
     }
 }
 
@@ -124,5 +104,32 @@ impl Silence<'_> {
             None => return false,
         }
         true
+    }
+}
+
+/// Path `id` is overdue: makes other paths tell of it, those that stand by with a HEARTBEAT, those that carry data with
+/// a packet of its chunks.
+fn ask_for_witness(
+    now: Instant,
+    id: PathId,
+    choice: &PathChoice,
+    (outstanding, paths): (&mut Outstanding, &mut Paths),
+) {
+    let usable = choice.usable(paths);
+    for other in choice.standby(paths, usable).iter() {
+        if let Some(path) = paths.get_mut(other) {
+            path.heartbeat_mut().probe_now();
+        }
+    }
+    let Some(path) = paths.get_mut(id) else { return };
+    path.ask_for_witness(now);
+    if usable.len() < 2 {
+        return;
+    }
+    let (packet, mut room) = (path.congestion().chunk_limit(), None);
+    while let Some((tsn, wire)) = outstanding.earliest_on(now, id, paths) {
+        let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
+        room = Some(left);
+        outstanding.lose(tsn, paths, Loss::TimedOut);
     }
 }

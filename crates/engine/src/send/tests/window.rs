@@ -289,7 +289,7 @@ fn streams_that_the_peer_refuses_lose_what_waits_on_them() {
         payload: Bytes::from_static(b"x"),
     };
     bench.enqueue(message).unwrap();
-    assert_eq!(bench.sender.set_peer(5000, 9), 1);
+    assert_eq!(bench.sender.set_peer(5000, 9, false), 1);
     assert_eq!(
         (bench.sender.queue().bytes(), bench.sender.outstanding().window().rwnd()),
         (2 * FULL, 5000)
