@@ -23,7 +23,6 @@ const FIELDS: &[(&str, usize)] = &[
     ("engine::Path", 24),
     ("engine::PathCounters", 21),
     ("engine::PathStatus", 38),
-    ("engine::Sender", 24),
     ("lab::DirectionStatus", 24),
     ("shim::Supervisor", 24),
 ];
@@ -35,7 +34,6 @@ const METHODS: &[(&str, usize)] = &[
     ("engine::Bbr", 79),
     ("engine::Endpoint", 137),
     ("engine::Path", 136),
-    ("engine::Sender", 176),
     ("flow::FlowMux", 100),
     ("shim::Supervisor", 157),
     ("sockets::Sockets", 71),
