@@ -25,9 +25,10 @@ pub(super) fn path(cx: &Context<'_>, receiver: &Receiver, paths: &Paths) -> Opti
         SackPath::Standard => None,
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
         SackPath::SmallestSrtt if acks.must_return() => None,
-        SackPath::SmallestSrtt => among()
-            .min_by_key(|path| (path.sack_debt(), path.rtt().smoothed().unwrap_or(Duration::MAX))),
-        SackPath::RoundRobin => among().min_by_key(|path| path.last_sack()),
+        SackPath::SmallestSrtt => among().min_by_key(|path| {
+            (path.arrivals().sack_debt(), path.rtt().smoothed().unwrap_or(Duration::MAX))
+        }),
+        SackPath::RoundRobin => among().min_by_key(|path| path.arrivals().last_sack()),
     };
     let due = chosen.map_or(due, |path| path.id());
     let active = paths.get(due).is_some_and(|path| path.is_active());
@@ -62,6 +63,6 @@ pub(super) fn write(
         statistics.on_sack_sent();
     }
     if let Some(path) = paths.get_mut(id).filter(|_| written) {
-        path.on_sack_sent(now, packet.len() - before + HEADERS_OF_SACK);
+        path.arrivals_mut().on_sack_sent(now, packet.len() - before + HEADERS_OF_SACK);
     }
 }

@@ -77,7 +77,7 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
         policy: path.regime().own_policy(),
         peer_policy: path.regime().peer_policy(),
         since_data_sent: path.flight().last_data().map(|at| now.since(at)),
-        since_data_received: path.last_data_received().map(|at| now.since(at)),
+        since_data_received: path.arrivals().last_data().map(|at| now.since(at)),
         idle: idle(now, path, (paths, sender)),
     }
 }

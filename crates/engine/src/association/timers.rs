@@ -24,7 +24,7 @@ impl Association {
         let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
-        let quiet = self.paths.iter().filter_map(Path::last_arrival).min();
+        let quiet = self.paths.iter().filter_map(|path| path.arrivals().watched()).min();
         let mut first = earliest([
             self.state.retry().and_then(super::state::Retry::expiry),
             self.state.guard(),

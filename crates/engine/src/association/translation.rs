@@ -170,7 +170,7 @@ impl Addressing<'_> {
             && self.state.sends_heartbeats()
             && let Some(path) = self.paths.get_mut(via)
         {
-            path.watch_arrivals(now);
+            path.arrivals_mut().watch(now);
         }
     }
 }
@@ -180,9 +180,9 @@ impl PathManager<'_> {
     pub(super) fn probe_quiet_paths(&mut self, now: Instant) {
         let heartbeats = self.state.sends_heartbeats();
         for path in self.paths.iter_mut() {
-            let is_quiet = path.last_arrival().is_some_and(|last| last + QUIET <= now);
+            let is_quiet = path.arrivals().watched().is_some_and(|last| last + QUIET <= now);
             if is_quiet {
-                path.end_watch();
+                path.arrivals_mut().end_watch();
             }
             if is_quiet && heartbeats && !path.is_suspended() && path.in_flight() == 0 {
                 path.heartbeat_mut().probe_again(now);

@@ -4,6 +4,7 @@
 //! elsewhere: RTT and RTO in `rtt`, the window in `congestion`, the bookkeeping of concurrent
 //! multipath transfer in `flight`.
 
+mod arrivals;
 mod burst;
 pub(crate) mod congestion;
 mod control;
@@ -44,7 +45,6 @@ pub(crate) use path_set::PathSet;
 pub(crate) use paths::Paths;
 pub(crate) use policy::{Notice, Rank};
 pub use policy::{PathPolicy, PathRole, PathRule};
-use returns::Returns;
 pub(crate) use rtt::Rtt;
 pub use scope::{Scope, is_private};
 use single::headers;
