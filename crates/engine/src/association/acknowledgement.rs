@@ -20,7 +20,8 @@ const SACK_AND_DATA_HEADERS: usize = 16 + 16;
 pub(super) fn path(cx: &Context<'_>, receiver: &Receiver, paths: &Paths) -> Option<PathId> {
     let acks = receiver.acks();
     let due = acks.due(cx.now)?;
-    let among = || paths.iter().filter(|p| p.is_active() && acks.sources().contains(p.id()));
+    let among =
+        || paths.iter().filter(|p| p.health().is_active() && acks.sources().contains(p.id()));
     let chosen = match cx.config.experiment.sack_path {
         SackPath::Standard => None,
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
@@ -31,7 +32,7 @@ pub(super) fn path(cx: &Context<'_>, receiver: &Receiver, paths: &Paths) -> Opti
         SackPath::RoundRobin => among().min_by_key(|path| path.arrivals().last_sack()),
     };
     let due = chosen.map_or(due, |path| path.id());
-    let active = paths.get(due).is_some_and(|path| path.is_active());
+    let active = paths.get(due).is_some_and(|path| path.health().is_active());
     Some(if active { due } else { paths.control_path() })
 }
 
@@ -43,7 +44,7 @@ pub(super) fn rides_along(
     (id, unsent): (PathId, usize),
     packet: &PacketWriter<'_>,
 ) -> bool {
-    let active = paths.get(id).is_some_and(|path| path.is_active());
+    let active = paths.get(id).is_some_and(|path| path.health().is_active());
     let room = packet.room_for(types::SACK).min(packet.room_for(types::DATA));
     receiver.acks().is_pending() && active && unsent > 0 && unsent + SACK_AND_DATA_HEADERS <= room
 }

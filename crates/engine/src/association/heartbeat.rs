@@ -101,7 +101,7 @@ impl PathManager<'_> {
     /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
     pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
         for path in self.paths.iter_mut() {
-            match path.state() {
+            match path.health().state() {
                 PathState::Active => {
                     path.rest_probing(cx.now, cx.config, cx.rng);
                     path.change_mtu(MtuSearch::start);
@@ -127,8 +127,10 @@ impl PathManager<'_> {
 
     /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.
     fn probe_with_full_size(&mut self, id: PathId) -> bool {
-        let Some(path) = self.probed(id).filter(|path| !path.is_active()) else { return false };
-        path.clear_errors();
+        let Some(path) = self.probed(id).filter(|path| !path.health().is_active()) else {
+            return false;
+        };
+        path.health_mut().clear_errors();
         path.heartbeat_mut().probe_now();
         true
     }
@@ -149,7 +151,8 @@ impl PathManager<'_> {
         let counts = |path: &Path| is_stranded || usable.contains(path.id());
         let Some(path) = self.paths.get(id).filter(|path| counts(path)) else { return false };
         let mut others = self.paths.iter().filter(|it| it.id() != id && counts(it));
-        (is_stranded || self.sender.unacked() == 0) && others.all(|it| it.errors() > path.errors())
+        (is_stranded || self.sender.unacked() == 0)
+            && others.all(|it| it.health().errors() > path.health().errors())
     }
 }
 
@@ -194,6 +197,6 @@ pub(super) fn write(
 /// Whether the last HEARTBEAT asks if small packets pass where large ones vanish: DATA beside it would
 /// make its packet a large one.
 pub(super) fn tells_narrow_from_dead(path: &Path) -> bool {
-    let failing = path.is_confirmed() && !path.is_active();
+    let failing = path.health().is_confirmed() && !path.health().is_active();
     failing && path.search().is_on() && !path.heartbeat().lacks_large_answer()
 }

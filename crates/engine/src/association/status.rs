@@ -39,7 +39,7 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
     PathStatus {
         id: path.id(),
         addr: path.addr(),
-        state: path.state(),
+        state: path.health().state(),
         primary: path.id() == paths.primary(),
         gives_way_to: path.gives_way_to(),
         srtt: path.rtt().smoothed(),
@@ -73,7 +73,7 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
         ecne_received: stats.ecne_received,
         ecn_reductions: stats.ecn_reductions,
         timeouts: stats.timeouts,
-        error_count: path.errors(),
+        error_count: path.health().errors(),
         policy: path.regime().own_policy(),
         peer_policy: path.regime().peer_policy(),
         since_data_sent: path.flight().last_data().map(|at| now.since(at)),
@@ -83,8 +83,8 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
 }
 
 fn idle(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) -> Option<IdleReason> {
-    match path.state() {
-        _ if path.is_suspended() => Some(IdleReason::NoLink),
+    match path.health().state() {
+        _ if path.health().is_suspended() => Some(IdleReason::NoLink),
         PathState::Unconfirmed => Some(IdleReason::Unconfirmed),
         PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
             sender.idle_reason(now, path.id(), paths)

@@ -34,6 +34,7 @@ use burst::Burst;
 pub(crate) use counters::PathCounters;
 pub use ecn::EcnState;
 use ecn::PathEcn;
+use failure::Health;
 pub(crate) use flight::{
     ChunkRecord, ChunkState, Detection, Extent, FastRecovery, Found, Loss, Records, SackSummary,
     Sent, Tracked,

@@ -7,8 +7,8 @@ use super::heartbeat::Heartbeat;
 use super::regulation::PathRegime;
 use super::sharing::Delays;
 use super::{
-    Burst, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
-    PathState, Rtt, Timing,
+    Burst, Health, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathState, Rtt,
+    Timing,
 };
 use crate::config::{Config, EcnUse};
 use crate::time::{Duration, Instant};
@@ -24,18 +24,12 @@ const UDP_HEADER: usize = 8;
 pub(crate) struct Path {
     pub(super) id: PathId,
     pub(super) addr: PathAddr,
-    pub(super) state: PathState,
-    /// The peer has answered at its remote address, over this path or another one. To others little is sent.
-    pub(super) verified: bool,
-    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
-    pub(super) suspended: bool,
+    pub(super) health: Health,
     search: MtuSearch,
     pub(super) rtt: Rtt,
     pub(super) congestion: Congestion,
     /// What is under way, and what is known about it.
     pub(super) flight: Flight,
-    /// Consecutive errors (RFC 9260 section 8.2).
-    pub(super) error_count: u32,
     pub(super) heartbeat: Heartbeat,
     pub(super) burst: Burst,
     pub(super) pacer: Pacer,
@@ -51,8 +45,6 @@ pub(crate) struct Path {
     pub(super) stats: PathCounters,
     /// What is wanted of it, if anything ever was.
     pub(super) regime: PathRegime,
-    /// How it is supervised, if not as the configuration says.
-    pub(super) supervision: OwnSupervision,
 }
 
 impl Path {
@@ -73,14 +65,11 @@ impl Path {
         Self {
             id,
             addr,
-            state,
-            verified: state != PathState::Unconfirmed,
-            suspended: false,
+            health: Health::new(state),
             search,
             rtt: Rtt::new(config),
             congestion,
             flight: Flight::default(),
-            error_count: 0,
             heartbeat: Heartbeat::default(),
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
@@ -91,7 +80,6 @@ impl Path {
             ecn: PathEcn::default(),
             stats: PathCounters::default(),
             regime: PathRegime::default(),
-            supervision: OwnSupervision::default(),
         }
     }
 
@@ -261,11 +249,6 @@ impl Path {
     /// Largest payload of a DATA chunk in bytes.
     pub(crate) fn fragment_size(&self) -> usize {
         self.packet_size() - CommonHeader::LEN - Data::HEADER_LEN
-    }
-
-    /// Whether the peer has answered at its remote address. To others little is sent.
-    pub(crate) fn is_verified(&self) -> bool {
-        self.verified
     }
 
     /// The path to which it gives way because they share a bottleneck.

@@ -150,7 +150,9 @@ impl Distribution<'_> {
     fn revoke(&mut self, tsn: Tsn64) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return true };
         let witness = chunk.record.acked_via;
-        if witness != self.via && self.paths.get(witness).is_some_and(Path::is_active) {
+        if witness != self.via
+            && self.paths.get(witness).is_some_and(|path| path.health().is_active())
+        {
             return false;
         }
         if chunk.record.state.is_empty() {

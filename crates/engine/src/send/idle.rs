@@ -43,7 +43,7 @@ impl Sender {
 impl Opportunity<'_> {
     /// Why the path sends nothing, which it does not.
     fn idle_reason(&self) -> IdleReason {
-        match self.path.state() {
+        match self.path.health().state() {
             PathState::Unconfirmed => IdleReason::Unconfirmed,
             PathState::PotentiallyFailed if !self.is_usable() => IdleReason::Suspended,
             PathState::Inactive if !self.is_usable() => IdleReason::Failed,
@@ -88,7 +88,7 @@ impl Opportunity<'_> {
 
 /// Why an active path may not carry data.
 fn excluded(path: &Path, paths: &Paths) -> IdleReason {
-    let active = || paths.iter().filter(|other| other.is_active());
+    let active = || paths.iter().filter(|other| other.health().is_active());
     let best = active().filter_map(|path| path.regime().rank()).min();
     match path.regime().rank() {
         None => IdleReason::Disabled,

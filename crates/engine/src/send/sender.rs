@@ -275,7 +275,7 @@ impl Sender {
         }
         let usable = self.choice.usable(paths);
         // Copies that are under way may fill its window; its T3-rtx sees to them.
-        let probes = |path: &&Path| path.in_flight() == 0 && !path.is_suspended();
+        let probes = |path: &&Path| path.in_flight() == 0 && !path.health().is_suspended();
         let limit = self.fragment_size(paths);
         let prober = prober(&self.queue, limit, usable, paths).filter(probes)?;
         let len = self.queue.next_len(Taker::alone(prober.id(), usable), limit)?;

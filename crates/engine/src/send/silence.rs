@@ -56,7 +56,7 @@ impl Silence<'_> {
 
     fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
         let mut overdue = PathSet::default();
-        for path in paths.iter().filter(|path| path.is_active()) {
+        for path in paths.iter().filter(|path| path.health().is_active()) {
             let at = path.overdue_at(self.rules.sack_delay);
             if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
                 overdue.insert(path.id());
