@@ -1,5 +1,6 @@
-//! What is known of messages that may be given up and of those that were (RFC 3758 section 4.1; RFC 7496 section 3): what
-//! the user wants of its streams, which chunks may be given up, and what the user is told. `abandon` gives them up.
+//! What is known of messages that may be given up and of those that were (RFC 3758 section 4.1; RFC 7496 section 3):
+//! what the user wants of its streams, which chunks may be given up, and what the user is told. `abandon` gives them
+//! up.
 
 use super::Outgoing;
 use super::outstanding::SentChunk;
@@ -80,8 +81,8 @@ impl Abandonment {
         }
     }
 
-    /// The first chunks of messages that are less important than `priority`, without one of all that have one, with their
-    /// priorities, the least important first.
+    /// The first chunks of messages that are less important than `priority`, without one of all that have one, with
+    /// their priorities, the least important first.
     pub(super) fn below(&self, priority: Option<u32>) -> impl Iterator<Item = (u32, Tsn64)> {
         let less = move |other: u32| priority.is_none_or(|priority| other > priority);
         let all = self.by_priority.iter().rev().filter(|_| self.agreed);

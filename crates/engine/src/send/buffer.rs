@@ -1,9 +1,9 @@
 //! The send buffer: how large it is, and how much user data it holds until the peer has it for good. Whoever accepts
 //! data takes room and whoever lets data go gives it back; nothing else is known of messages here.
 //!
-//! Its size follows the congestion windows and the slowest path.
-//! What is in flight waits in the buffer for its acknowledgement, and what was acknowledged beyond a gap until the gap is
-//! filled. A chunk on the slowest path is such a gap for a round trip of that path, in which the others go on:
+//! Its size follows the congestion windows and the slowest path. What is in flight waits in the buffer for its
+//! acknowledgement, and what was acknowledged beyond a gap until the gap is filled. A chunk on the slowest path is such
+//! a gap for a round trip of that path, in which the others go on:
 //!
 //! ```text
 //! buffer = 2 x sum over the paths of (cwnd x round trip of the slowest path / round trip)

@@ -1,6 +1,6 @@
-//! Giving what a SACK tells to the chunks and their paths (RFC 9260 section 6.2.1): each chunk is acknowledged, released
-//! or revoked once, on the path of its last transmission. It borrows what that takes; the conclusions for each path are
-//! drawn afterwards (`sack_processing`).
+//! Giving what a SACK tells to the chunks and their paths (RFC 9260 section 6.2.1): each chunk is acknowledged,
+//! released or revoked once, on the path of its last transmission. It borrows what that takes; the conclusions for each
+//! path are drawn afterwards (`sack_processing`).
 
 use super::abandonment::Abandonment;
 use super::buffer::SendBuffer;
@@ -51,8 +51,8 @@ impl Sender {
 }
 
 impl Distribution<'_> {
-    /// Works in what the scoreboard has read of `sack`, with blocks up to `highest`. Returns whether the SACK may be taken
-    /// for the latest.
+    /// Works in what the scoreboard has read of `sack`, with blocks up to `highest`. Returns whether the SACK may be
+    /// taken for the latest.
     pub(super) fn run(&mut self, cum: Tsn64, highest: Tsn64, sack: &SackView<'_>) -> bool {
         for path in self.paths.iter_mut() {
             let id = path.id();

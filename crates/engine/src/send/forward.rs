@@ -1,6 +1,6 @@
-//! Advanced.Peer.Ack.Point and the FORWARD-TSN or I-FORWARD-TSN that tells it to the peer (RFC 3758
-//! section 3.5 rules A1, C1 to C5, A5 and F2; RFC 8260 section 2.3.1). It owns the point and what was told of it, and reads
-//! the table of TSNs.
+//! Advanced.Peer.Ack.Point and the FORWARD-TSN or I-FORWARD-TSN that tells it to the peer (RFC 3758 section 3.5 rules
+//! A1, C1 to C5, A5 and F2; RFC 8260 section 2.3.1). It owns the point and what was told of it, and reads the table of
+//! TSNs.
 
 use super::Sender;
 use super::outstanding::Outstanding;

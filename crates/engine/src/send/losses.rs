@@ -9,7 +9,8 @@ use crate::path::{Detection, FastRecovery, Found, Loss, Path, PathId, Paths, Sac
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 
-/// By what losses are found, and what they mean for the congestion window: it owns the fast recovery of the association.
+/// By what losses are found, and what they mean for the congestion window: it owns the fast recovery of the
+/// association.
 #[derive(Debug)]
 pub(super) struct LossDetection {
     loss_recovery: LossRecovery,

@@ -9,15 +9,15 @@
 //!           +---- abandonment, abandon, forward ------+
 //! ```
 //!
-//! Messages wait in `queue`, and `buffer` counts what is held. `path_choice` says which paths may carry data, `opportunity`
-//! what one of them may send now, and `fill` takes fragments, gives them TSNs and writes them into a packet; from then on
-//! they are in `outstanding`, the table of TSNs with the peer's window, until the cumulative TSN has passed them.
-//! `sack_processing` turns a SACK into facts per path: `scoreboard` reads what is news, `distribution` gives it to chunks and
-//! their paths, and congestion control, round-trip times and timers draw their conclusions. `retransmit` marks what is lost
-//! with a timer, `losses` finds it by SACKs and time, `rtx_policy` chooses the path that repeats it, and `spurious` finds out
-//! what was sent again for nothing; `tail` lets a fast path help slow ones at the end. Messages that are not worth any more
-//! effort are given up by `abandon`; `forward` tells the peer not to wait for them. `parts` takes messages that the user
-//! gives in parts.
+//! Messages wait in `queue`, and `buffer` counts what is held. `path_choice` says which paths may carry data,
+//! `opportunity` what one of them may send now, and `fill` takes fragments, gives them TSNs and writes them into a
+//! packet; from then on they are in `outstanding`, the table of TSNs with the peer's window, until the cumulative TSN
+//! has passed them. `sack_processing` turns a SACK into facts per path: `scoreboard` reads what is news, `distribution`
+//! gives it to chunks and their paths, and congestion control, round-trip times and timers draw their conclusions.
+//! `retransmit` marks what is lost with a timer, `losses` finds it by SACKs and time, `rtx_policy` chooses the path
+//! that repeats it, and `spurious` finds out what was sent again for nothing; `tail` lets a fast path help slow ones at
+//! the end. Messages that are not worth any more effort are given up by `abandon`; `forward` tells the peer not to wait
+//! for them. `parts` takes messages that the user gives in parts.
 //!
 //! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.

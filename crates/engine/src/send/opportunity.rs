@@ -1,5 +1,5 @@
-//! What one path may send now (RFC 9260 section 6.1): what was lost, what is rescheduled, copies, new data. It reads the
-//! sender and the paths and changes nothing; `fill` acts on its answers, and asks anew after each chunk.
+//! What one path may send now (RFC 9260 section 6.1): what was lost, what is rescheduled, copies, new data. It reads
+//! the sender and the paths and changes nothing; `fill` acts on its answers, and asks anew after each chunk.
 
 use super::Sender;
 use super::buffer_split::Buffers;

@@ -293,8 +293,8 @@ impl Outstanding {
         self.get(tsn)?.may_be_repeated(now).then_some(tsn)
     }
 
-    /// When the silent tail of `path` must be probed, if the peer takes `sack_delay` for an acknowledgement. The probe of a
-    /// closed window is answered, but not acknowledged, and needs no other one.
+    /// When the silent tail of `path` must be probed, if the peer takes `sack_delay` for an acknowledgement. The probe
+    /// of a closed window is answered, but not acknowledged, and needs no other one.
     pub(super) fn tail_probe_at(&self, path: &Path, sack_delay: Duration) -> Option<Instant> {
         match self.window.probe() {
             Some(_) => None,

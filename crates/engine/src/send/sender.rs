@@ -85,7 +85,8 @@ impl Sender {
     }
 
     /// The peer has announced its window and how many streams it takes, and acknowledges for good what is not next in
-    /// sequence if it is `non_renegable` (NR-SACK). Messages that wait on streams beyond are dropped; returns their number.
+    /// sequence if it is `non_renegable` (NR-SACK). Messages that wait on streams beyond are dropped; returns their
+    /// number.
     pub(crate) fn set_peer(
         &mut self,
         peer_rwnd: u32,

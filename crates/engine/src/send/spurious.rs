@@ -42,8 +42,8 @@ impl Repetitions {
         self.recent.remove(at)
     }
 
-    /// Counts the retransmissions that a SACK reports to have been for nothing. `cum` is the cumulative TSN. To be asked
-    /// only where nothing is sent twice on purpose (redundant transmission): then duplicates say nothing.
+    /// Counts the retransmissions that a SACK reports to have been for nothing. `cum` is the cumulative TSN. To be
+    /// asked only where nothing is sent twice on purpose (redundant transmission): then duplicates say nothing.
     pub(super) fn on_duplicates(&mut self, duplicates: Tsns<'_>, cum: Tsn64, paths: &mut Paths) {
         for tsn in duplicates.iter() {
             let tsn = Tsn64::near(tsn, cum);

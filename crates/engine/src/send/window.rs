@@ -61,8 +61,8 @@ impl PeerWindow {
         self.rwnd = self.rwnd.saturating_add(bytes);
     }
 
-    /// A SACK arrived (rule D): `needed` is the size of a full chunk; whether the probe is acknowledged. Returns the probe
-    /// if it must be sent again at once, because the window has opened without the probe being acknowledged.
+    /// A SACK arrived (rule D): `needed` is the size of a full chunk; whether the probe is acknowledged. Returns the
+    /// probe if it must be sent again at once, because the window has opened without the probe being acknowledged.
     pub(crate) fn on_sack(
         &mut self,
         now: Instant,
