@@ -8,7 +8,6 @@
 //! So each path obeys its own congestion control, and a slow path carries as many copies as it can, of
 //! what is not acknowledged yet.
 
-use super::opportunity::Opportunity;
 use super::outstanding::Outstanding;
 use super::queue::SendQueue;
 use crate::config::{PathScheduling, Redundancy};
@@ -177,10 +176,13 @@ impl From<Redundancy> for Which {
     }
 }
 
-impl Opportunity<'_> {
-    /// The chunk that the path may send a copy of now.
-    pub(super) fn next_copy(&self) -> Option<Tsn64> {
-        let carrier = |tsn| self.sender.outstanding.carrier(tsn);
-        self.path.next_copy(carrier).filter(|_| self.path.may_send(self.now, self.flight))
-    }
+/// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet that is being built.
+pub(super) fn next_copy(
+    outstanding: &Outstanding,
+    now: Instant,
+    path: &Path,
+    flight: usize,
+) -> Option<Tsn64> {
+    let carrier = |tsn| outstanding.carrier(tsn);
+    path.next_copy(carrier).filter(|_| path.may_send(now, flight))
 }

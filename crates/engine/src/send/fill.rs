@@ -3,6 +3,7 @@
 //! here it is written, taken for sent, and counted.
 
 use super::Sender;
+use super::copies::next_copy;
 use super::opportunity::Opportunity;
 use super::outstanding::SentChunk;
 use super::queue::Fragment;
@@ -70,8 +71,8 @@ impl Sender {
         let sender = &mut *self;
         let mut filling =
             Filling { sender, paths, packet, now, id, immediate, usable, repeaters, flight, worth };
-        let own = filling.opportunity().is_some_and(|it| it.has_own_turn());
-        let repeated = filling.fill_lost(own) + filling.fill_rescheduled();
+        let (own, lost) = filling.fill_lost();
+        let repeated = lost + filling.fill_rescheduled();
         let copied = filling.fill_copies();
         let ecn = ecn && repeated + copied == 0;
         let new = filling.fill_new(ecn);
@@ -94,8 +95,13 @@ impl Filling<'_, '_> {
         Some(Opportunity { sender, paths, path, now, usable, repeaters, flight, worth })
     }
 
-    /// Sends again what was lost: only what the path itself has lost if the packet is its `own`.
-    fn fill_lost(&mut self, own: bool) -> usize {
+    /// Sends again what was lost. Returns whether that is only what the path itself has lost, the packet being its
+    /// own, and how many chunks that were.
+    fn fill_lost(&mut self) -> (bool, usize) {
+        if self.sender.outstanding.lost() == 0 {
+            return (false, 0);
+        }
+        let own = self.opportunity().is_some_and(|it| it.has_own_turn());
         let mut written = 0;
         while let Some(it) = self.opportunity() {
             let next = if own { it.next_own_repeat() } else { it.next_repeat() };
@@ -110,11 +116,14 @@ impl Filling<'_, '_> {
         if let Some(path) = self.paths.get_mut(self.id).filter(|_| written > 0) {
             path.flight_mut().end_fast_packet();
         }
-        written
+        (own, written)
     }
 
     /// Sends the chunk again that holds up all others.
     fn fill_rescheduled(&mut self) -> usize {
+        if self.sender.rules.experiment.rescheduling_percent == 0 {
+            return 0;
+        }
         let next = self.opportunity().and_then(|it| it.to_reschedule());
         let chunk = next.and_then(|tsn| Some((tsn, self.sender.outstanding.get(tsn)?)));
         let Some((tsn, chunk)) = chunk else { return 0 };
@@ -129,9 +138,10 @@ impl Filling<'_, '_> {
     /// Sends copies of what is under way on other paths.
     fn fill_copies(&mut self) -> usize {
         let mut written = 0;
-        while let Some(tsn) = self.opportunity().and_then(|it| it.next_copy()) {
-            let Some(chunk) = self.sender.outstanding.get(tsn) else { break };
-            let Some(path) = self.paths.get_mut(self.id) else { break };
+        while let Some(path) = self.paths.get_mut(self.id) {
+            let outstanding = &self.sender.outstanding;
+            let Some(tsn) = next_copy(outstanding, self.now, path, self.flight) else { break };
+            let Some(chunk) = outstanding.get(tsn) else { break };
             if self.packet.push(&chunk.to_chunk(tsn, false)).is_err() {
                 break;
             }

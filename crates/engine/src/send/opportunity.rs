@@ -3,6 +3,7 @@
 
 use super::Sender;
 use super::buffer_split::Buffers;
+use super::copies::next_copy;
 use super::queue::{SendQueue, Taker};
 use super::rtx_policy::next_lost;
 use crate::config::RetransmissionPolicy;
@@ -35,6 +36,7 @@ pub(super) struct Opportunity<'a> {
 
 impl Sender {
     /// What path `id` may send in a packet that is empty.
+    #[inline]
     pub(super) fn opportunity<'a>(
         &'a self,
         now: Instant,
@@ -42,7 +44,7 @@ impl Sender {
         paths: &'a Paths,
     ) -> Option<Opportunity<'a>> {
         let (path, usable) = (paths.get(id)?, self.choice.usable(paths));
-        let repeaters = self.choice.repeaters(paths, self.outstanding.lost());
+        let repeaters = self.choice.repeaters(paths, usable, self.outstanding.lost());
         let flight = path.in_flight();
         let mut it =
             Opportunity { sender: self, paths, path, now, usable, repeaters, flight, worth: false };
@@ -77,8 +79,11 @@ impl Sender {
 
 impl Opportunity<'_> {
     /// Whether it would send something that was sent before, here or elsewhere.
+    #[inline]
     pub(super) fn repeats(&self) -> bool {
-        self.next_repeat().is_some() || self.to_reschedule().is_some() || self.next_copy().is_some()
+        self.next_repeat().is_some()
+            || self.to_reschedule().is_some()
+            || next_copy(&self.sender.outstanding, self.now, self.path, self.flight).is_some()
     }
 
     /// Whether the path should carry something of what waits.
@@ -132,6 +137,7 @@ impl Opportunity<'_> {
     }
 
     /// The lost chunk that the path may send now.
+    #[inline]
     pub(super) fn next_repeat(&self) -> Option<Tsn64> {
         let Self { sender, paths, path, repeaters, .. } = *self;
         if sender.outstanding.lost() == 0 || !path.may_repeat(self.now, self.flight) {

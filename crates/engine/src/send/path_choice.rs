@@ -33,15 +33,15 @@ impl PathChoice {
         self.selector.admitted(paths, usable(paths, self.multipath))
     }
 
-    /// The paths that may carry the `lost` bytes that are to be sent again: those that may carry data, and, where that
-    /// is one at a time, all active ones for what has timed out on it (RFC 9260 section 6.4.1).
-    pub(super) fn repeaters(&self, paths: &Paths, lost: usize) -> PathSet {
+    /// The paths that may carry the `lost` bytes that are to be sent again: those that are `carrying` data, and, where
+    /// that is one at a time, all active ones for what has timed out on it (RFC 9260 section 6.4.1).
+    pub(super) fn repeaters(&self, paths: &Paths, carrying: PathSet, lost: usize) -> PathSet {
         let timed_out =
             || paths.iter().any(|path| path.flight().lost().first(Loss::TimedOut).is_some());
         if self.alternates && lost > 0 && timed_out() {
             return self.selector.admitted(paths, usable(paths, true));
         }
-        self.usable(paths)
+        carrying
     }
 
     /// Paths that only wait for those of `usable` to fail.

@@ -243,7 +243,7 @@ impl Sender {
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }
-        let served = self.choice.repeaters(paths, self.outstanding.lost());
+        let served = self.choice.repeaters(paths, usable, self.outstanding.lost());
         let order = match self.queue.dynamic() {
             Some(_) => by_smallest_srtt(paths, served),
             None => self.choice.order(paths, served, self.scoreboard.path(), demand),
