@@ -53,20 +53,26 @@ impl Sender {
 impl Distribution<'_> {
     /// Works in what the scoreboard has read of `sack`, with blocks up to `highest`. Returns whether the SACK may be
     /// taken for the latest.
+    #[inline]
     pub(super) fn run(&mut self, cum: Tsn64, highest: Tsn64, sack: &SackView<'_>) -> bool {
         for path in self.paths.iter_mut() {
             let id = path.id();
             path.flight_mut().begin_sack(|sent| self.outstanding.is_live(id, sent));
         }
         self.take_cumulative(cum);
-        let believed = self.take_revoked(highest);
-        if sack.is_complete() {
+        let has_gaps = self.scoreboard.has_gaps();
+        let believed = !has_gaps || self.take_revoked(highest);
+        if has_gaps && sack.is_complete() {
             self.take_revoked_beyond(highest);
         }
-        self.take_gaps();
+        if has_gaps {
+            self.take_gaps();
+        }
         let cum = self.outstanding.cum();
         self.copies.on_duplicates(self.now, sack.duplicates, cum, self.via, self.paths);
-        self.take_non_renegable();
+        if has_gaps {
+            self.take_non_renegable();
+        }
         believed
     }
 

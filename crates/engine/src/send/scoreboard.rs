@@ -72,6 +72,11 @@ impl Scoreboard {
         self.released.remove_up_to(cum);
     }
 
+    /// Whether anything beyond the cumulative TSN is reported, or was before.
+    pub(super) fn has_gaps(&self) -> bool {
+        !(self.acked.is_empty() && self.blocks.is_empty() && self.nr_blocks.is_empty())
+    }
+
     /// What the SACK reports that was not reported before. The memory is to be handed back to [`Self::recycle`].
     pub(super) fn newly_acked(&mut self) -> Vec<Range> {
         let mut fresh = self.scratch();

@@ -292,6 +292,7 @@ impl Path {
     }
 
     /// A SACK that came over `via` has been worked in. `sent`: when a transmission left that is under way.
+    #[inline]
     pub(crate) fn note_sounds(
         &mut self,
         now: Instant,
