@@ -203,16 +203,6 @@ impl SendQueue {
         self.push_part(message, terms, Part::default());
     }
 
-    /// Whether the end of a message is missing that the user has given a part of: of one on `stream`, or of any.
-    pub(crate) fn is_unfinished(&self, stream: Option<StreamId>) -> bool {
-        stream.map_or(!self.unfinished.is_empty(), |stream| self.unfinished.has(stream))
-    }
-
-    /// The user gives nothing more (SHUTDOWN-PENDING): the end waits for acknowledgements alone.
-    pub(crate) fn end(&mut self) {
-        self.ending = true;
-    }
-
     /// Queues a message or a part of one.
     pub(super) fn push_part(&mut self, message: Outgoing, terms: Terms, part: Part) {
         let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
@@ -246,21 +236,12 @@ impl SendQueue {
         used.or_else(|| self.options.get(&stream).copied()).unwrap_or_default()
     }
 
-    fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
+    pub(super) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
         self.scheduler.set_options(stream, options);
         self.options.insert(stream, options);
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.options = options;
         }
-    }
-
-    /// The user has other wishes for a stream. False if there is no such stream.
-    pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
-        let exists = stream.0 < self.stream_count;
-        if exists {
-            self.set_options(stream, options);
-        }
-        exists
     }
 
     /// The wishes for streams are those of `other`.
@@ -556,11 +537,6 @@ impl SendQueue {
             && home.is_some_and(|home| taker.helps.contains(home))
             && !self.is_blocked(id, stream)
             && !dynamic.is_held(id)
-    }
-
-    /// Bytes of one stream that are accepted and not acknowledged for good.
-    pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
-        self.stream(stream).map_or(0, |stream| stream.unsent() + stream.unacked())
     }
 
     /// Whether the next message of the stream must wait for acknowledgements or a reset.

@@ -3,6 +3,7 @@
 use super::Sender;
 use super::queue::SendQueue;
 use super::stream::OutboundStream;
+use crate::config::StreamOptions;
 use alloc::collections::BTreeSet;
 use manypath_wire::StreamId;
 
@@ -57,6 +58,20 @@ impl SendQueue {
     pub(crate) fn reset_streams(&mut self, streams: &Streams) {
         let concerned = self.streams.iter_mut().filter(|(id, _)| includes(streams, *id));
         concerned.for_each(|(_, stream)| stream.restart_numbers());
+    }
+
+    /// The user has other wishes for a stream. False if there is no such stream.
+    pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
+        let exists = stream.0 < self.stream_count;
+        if exists {
+            self.set_options(stream, options);
+        }
+        exists
+    }
+
+    /// Bytes of one stream that are accepted and not acknowledged for good.
+    pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
+        self.stream(stream).map_or(0, |stream| stream.unsent() + stream.unacked())
     }
 
     /// Number of streams.
