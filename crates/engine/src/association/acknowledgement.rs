@@ -20,17 +20,19 @@ const SACK_AND_DATA_HEADERS: usize = 16 + 16;
 pub(super) fn path(cx: &Context<'_>, receiver: &Receiver, paths: &Paths) -> Option<PathId> {
     let acks = receiver.acks();
     let due = acks.due(cx.now)?;
-    let among = || paths.iter().filter(|p| p.is_active() && acks.sources().contains(p.id()));
+    let among =
+        || paths.iter().filter(|p| p.health().is_active() && acks.sources().contains(p.id()));
     let chosen = match cx.config.experiment.sack_path {
         SackPath::Standard => None,
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
         SackPath::SmallestSrtt if acks.must_return() => None,
-        SackPath::SmallestSrtt => among()
-            .min_by_key(|path| (path.sack_debt(), path.rtt().smoothed().unwrap_or(Duration::MAX))),
-        SackPath::RoundRobin => among().min_by_key(|path| path.last_sack()),
+        SackPath::SmallestSrtt => among().min_by_key(|path| {
+            (path.arrivals().sack_debt(), path.rtt().smoothed().unwrap_or(Duration::MAX))
+        }),
+        SackPath::RoundRobin => among().min_by_key(|path| path.arrivals().last_sack()),
     };
     let due = chosen.map_or(due, |path| path.id());
-    let active = paths.get(due).is_some_and(|path| path.is_active());
+    let active = paths.get(due).is_some_and(|path| path.health().is_active());
     Some(if active { due } else { paths.control_path() })
 }
 
@@ -42,7 +44,7 @@ pub(super) fn rides_along(
     (id, unsent): (PathId, usize),
     packet: &PacketWriter<'_>,
 ) -> bool {
-    let active = paths.get(id).is_some_and(|path| path.is_active());
+    let active = paths.get(id).is_some_and(|path| path.health().is_active());
     let room = packet.room_for(types::SACK).min(packet.room_for(types::DATA));
     receiver.acks().is_pending() && active && unsent > 0 && unsent + SACK_AND_DATA_HEADERS <= room
 }
@@ -62,6 +64,6 @@ pub(super) fn write(
         statistics.on_sack_sent();
     }
     if let Some(path) = paths.get_mut(id).filter(|_| written) {
-        path.on_sack_sent(now, packet.len() - before + HEADERS_OF_SACK);
+        path.arrivals_mut().on_sack_sent(now, packet.len() - before + HEADERS_OF_SACK);
     }
 }

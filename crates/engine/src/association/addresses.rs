@@ -204,7 +204,7 @@ impl Addressing<'_> {
         let leaves = |path: &crate::path::Path| removed(path.addr().local.ip());
         let leaving = self.paths.ids(leaves);
         let mut pending = Vec::new();
-        let useless = |path: &crate::path::Path| leaves(path) || path.is_suspended();
+        let useless = |path: &crate::path::Path| leaves(path) || path.health().is_suspended();
         if self.paths.iter().all(useless) {
             let added = requests.iter().filter(|it| it.change == AddressChange::Added);
             let added: Vec<_> = added.map(|request| request.address).collect();
@@ -324,7 +324,8 @@ impl Addressing<'_> {
             *self.keys_changed = true;
         }
         let between = self.paths.between(addr);
-        let is_active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
+        let is_active =
+            |id: &PathId| self.paths.get(*id).is_some_and(|path| path.health().is_active());
         if between.iter().any(is_active) {
             return true;
         }
@@ -338,8 +339,9 @@ impl Addressing<'_> {
 
     /// Makes room for an address of the peer: one at which it does not answer goes. False if there is none.
     fn forget_silent_address(&mut self, cx: &mut Context<'_>) -> bool {
-        let is_silent =
-            |path: &Path| matches!(path.state(), PathState::Unconfirmed | PathState::Inactive);
+        let is_silent = |path: &Path| {
+            matches!(path.health().state(), PathState::Unconfirmed | PathState::Inactive)
+        };
         let silent = self.peer_addresses.iter().copied().find(|address| {
             self.paths.iter().filter(|path| path.addr().remote.ip() == *address).all(is_silent)
         });
@@ -384,7 +386,7 @@ impl Addressing<'_> {
     /// others.
     pub(super) fn remove_paths(&mut self, leaving: &[PathId]) {
         let staying = self.paths.iter().filter(|path| !leaving.contains(&path.id()));
-        let best = staying.min_by_key(|path| (path.reluctance(), path.id()));
+        let best = staying.min_by_key(|path| (path.health().reluctance(), path.id()));
         let Some(heir) = best.map(|path| path.id()) else { return };
         for id in leaving {
             self.remember_probing(*id);

@@ -247,7 +247,7 @@ impl Addressing<'_> {
         }
         let adds = |request: &Request| request.change == AddressChange::Added;
         // Without a new address it could not leave.
-        if self.paths.iter().all(crate::path::Path::is_suspended)
+        if self.paths.iter().all(|path| path.health().is_suspended())
             && !changes.waiting.iter().any(adds)
         {
             return;
@@ -401,7 +401,7 @@ impl Addressing<'_> {
     ) {
         self.paths.sample(cx.now, running.path, running.retry.round_trip(cx.now));
         if let Some(path) = self.paths.get_mut(running.path) {
-            path.clear_errors();
+            path.health_mut().clear_errors();
         }
         self.confirm_pending(cx, arrival.addr, &running.pending);
         self.confirm_pending(cx, arrival.addr, running.introduces.as_slice());
@@ -522,7 +522,8 @@ pub(super) fn path(changes: Option<&AddressChanges>, paths: &Paths) -> PathId {
     let running = changes.and_then(|changes| changes.running.as_ref());
     let first = running.filter(|running| running.retry.sends() == 0);
     let wanted = first.and_then(|running| running.introduces);
-    let there = wanted.filter(|id| paths.get(*id).is_some_and(|path| !path.is_suspended()));
+    let there =
+        wanted.filter(|id| paths.get(*id).is_some_and(|path| !path.health().is_suspended()));
     there.unwrap_or_else(|| paths.control_path())
 }
 

@@ -239,8 +239,8 @@ impl Addressing<'_> {
     fn forget_failed(&mut self, cx: &mut Context<'_>) -> bool {
         let failed = |address: &&IpAddr| {
             let mut paths = self.paths.iter().filter(|path| path.addr().remote.ip() == **address);
-            paths.next().is_some_and(|path| path.state() == PathState::Inactive)
-                && paths.all(|path| path.state() == PathState::Inactive)
+            paths.next().is_some_and(|path| path.health().state() == PathState::Inactive)
+                && paths.all(|path| path.health().state() == PathState::Inactive)
         };
         let Some(address) = self.peer_addresses.iter().find(failed).copied() else { return false };
         self.remove_peer_address(cx, address);

@@ -151,9 +151,9 @@ impl Security {
 
     /// Data leaves room for the AUTH chunk that it needs in front of it.
     pub(super) fn leave_room(&self, sender: &mut Sender) {
-        let data = if sender.is_interleaving() { types::I_DATA } else { types::DATA };
+        let data = if sender.queue().is_interleaving() { types::I_DATA } else { types::DATA };
         if self.offers_authentication() {
-            sender.leave_room(self.auth_len(data));
+            sender.fragmentation_mut().leave_room(self.auth_len(data));
         }
     }
 

@@ -41,10 +41,11 @@ impl Packets<'_> {
         let auth = self.security.auth_len(types::COOKIE_ECHO);
         let heartbeat =
             LARGEST_SMALL_HEARTBEAT + self.security.auth_len(types::HEARTBEAT).max(auth);
-        let beside = if path.is_confirmed() { auth } else { heartbeat };
+        let beside = if path.health().is_confirmed() { auth } else { heartbeat };
         let value = cookie.next_multiple_of(4) + beside;
         let packet = CommonHeader::LEN + CHUNK_HEADER + value;
-        let unverified = self.paths.iter().filter(|path| copy && !path.is_verified()).count();
+        let unverified =
+            self.paths.iter().filter(|path| copy && !path.health().is_verified()).count();
         let probe = ip_len(&path.addr(), CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT);
         let kept = 2 * unverified * probe;
         let affords = self.unverified.affords(path, packet + kept);

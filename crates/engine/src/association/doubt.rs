@@ -59,7 +59,7 @@ pub(super) fn handle_timeout(association: &mut Association, cx: &mut Context<'_>
 /// Asks the peer, which has not answered `asked` questions.
 fn ask(association: &mut Association, cx: &Context<'_>, asked: u32) {
     let (mut fastest, mut slowest, mut is_asked) = (None, LEAST_PAUSE, false);
-    let usable = |path: &&mut Path| path.is_confirmed() && !path.is_suspended();
+    let usable = |path: &&mut Path| path.health().is_confirmed() && !path.health().is_suspended();
     for path in association.paths.iter_mut().filter(usable) {
         path.heartbeat_mut().probe_again(cx.now);
         is_asked |= path.heartbeat().is_wanted();

@@ -16,7 +16,9 @@ impl Association {
     /// association.
     pub(super) fn path_error(&mut self, cx: &mut Context<'_>, id: PathId, counts: bool) {
         // Our own link is down, which says nothing about the peer.
-        let Some(path) = self.paths.get_mut(id).filter(|path| !path.is_suspended()) else { return };
+        let Some(path) = self.paths.get_mut(id).filter(|path| !path.health().is_suspended()) else {
+            return;
+        };
         if counts {
             self.errors.add(cx.now);
         }
@@ -42,11 +44,12 @@ impl Association {
             if let Some(id) = self.paths.by_addr(&addr) {
                 self.path_manager().set_path_state(cx, id, PathState::Inactive);
             }
-            if !self.paths.iter().any(|path| path.is_active()) {
+            if !self.paths.iter().any(|path| path.health().is_active()) {
                 self.ending().close(cx, CloseReason::Graceful);
             }
         } else if !self.state.is_setting_up() {
-            let active = |id: &PathId| self.paths.get(*id).is_some_and(|path| path.is_active());
+            let active =
+                |id: &PathId| self.paths.get(*id).is_some_and(|path| path.health().is_active());
             if let Some(id) = self.paths.by_addr(&addr).filter(active) {
                 self.path_error(cx, id, false);
             }
@@ -57,10 +60,11 @@ impl Association {
 impl Addressing<'_> {
     /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
-        self.sender.on_suspect_answered(cx.now, id, self.paths);
+        let group = self.sender.choice().couple(self.paths);
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.clear_errors();
-        let is_new = !path.is_confirmed();
+        path.on_suspect_answered(cx.now, &group);
+        path.health_mut().clear_errors();
+        let is_new = !path.health().is_confirmed();
         let remote = path.addr().remote;
         self.paths.verify(remote);
         self.path_manager().set_path_state(cx, id, PathState::Active);
@@ -86,7 +90,9 @@ impl PathManager<'_> {
 
     /// `id` is silent while others are not.
     pub(super) fn suspect(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let Some(path) = self.paths.get_mut(id).filter(|path| path.is_active()) else { return };
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.health().is_active()) else {
+            return;
+        };
         path.suspect(cx.now);
         self.set_path_state(cx, id, PathState::PotentiallyFailed);
     }
@@ -100,7 +106,7 @@ impl PathManager<'_> {
 
     pub(super) fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        let Some(before) = path.change_state(state) else { return };
+        let Some(before) = path.health_mut().change_state(state) else { return };
         cx.emit(self.id, Event::PathChanged { path: id, state });
         *self.keys_changed |= before == PathState::Unconfirmed;
         if state == PathState::Active {
@@ -114,7 +120,9 @@ impl PathManager<'_> {
 
     /// Data leaves the path and a HEARTBEAT asks at once whether it works.
     fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
-        if let Some(path) = self.probed(id).filter(|path| path.supervision(cx.config).heartbeats) {
+        if let Some(path) =
+            self.probed(id).filter(|path| path.health().supervision(cx.config).heartbeats)
+        {
             path.heartbeat_mut().probe_now();
         }
         self.sender.path_lost(id, self.paths);
@@ -135,7 +143,7 @@ impl PathManager<'_> {
 
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
     pub(super) fn leave_failed_paths(&mut self) {
-        for id in self.paths.ids(|path| !path.is_active() && path.in_flight() > 0) {
+        for id in self.paths.ids(|path| !path.health().is_active() && path.in_flight() > 0) {
             self.sender.path_lost(id, self.paths);
         }
     }
@@ -143,7 +151,7 @@ impl PathManager<'_> {
 
 /// How long the peer may be silent, however many errors there were.
 fn patience(state: &State, sender: &Sender, config: &Config) -> Duration {
-    match sender.outstanding() {
+    match sender.unacked() {
         _ if !state.sends_data() => Duration::ZERO,
         0 => config.idle_patience,
         _ => config.data_patience,

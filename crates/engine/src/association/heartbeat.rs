@@ -47,7 +47,7 @@ impl Association {
             return;
         }
         self.addressing().path_confirmed(cx, id);
-        if self.sender.hear_standby(cx.now, id, &mut self.paths) {
+        if self.sender.silence().hear_standby(cx.now, id, &mut self.paths) {
             self.path_manager().suspect_silent_paths(cx);
         }
         self.path_manager().rest_heartbeat(cx, id);
@@ -67,7 +67,10 @@ impl Association {
         }
         path.rtt_mut().back_off();
         let counts = self.path_manager().counts_for_association(id);
-        self.sender.on_suspect_silent(id, &mut self.paths);
+        let group = self.sender.choice().couple(&mut self.paths);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_suspect_silent(&group);
+        }
         self.path_error(cx, id, counts);
         self.addressing().introduce(id);
         self.addressing().drop_unreached(cx, id);
@@ -98,7 +101,7 @@ impl PathManager<'_> {
     /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
     pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
         for path in self.paths.iter_mut() {
-            match path.state() {
+            match path.health().state() {
                 PathState::Active => {
                     path.rest_probing(cx.now, cx.config, cx.rng);
                     path.change_mtu(MtuSearch::start);
@@ -124,8 +127,10 @@ impl PathManager<'_> {
 
     /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.
     fn probe_with_full_size(&mut self, id: PathId) -> bool {
-        let Some(path) = self.probed(id).filter(|path| !path.is_active()) else { return false };
-        path.clear_errors();
+        let Some(path) = self.probed(id).filter(|path| !path.health().is_active()) else {
+            return false;
+        };
+        path.health_mut().clear_errors();
         path.heartbeat_mut().probe_now();
         true
     }
@@ -141,13 +146,13 @@ impl PathManager<'_> {
     /// decides, so that a dead path does not end an association whose other path is only idle. Where no path may carry
     /// data, because no address is confirmed any more, no other timer would ever end it: all paths count then.
     fn counts_for_association(&self, id: PathId) -> bool {
-        let usable = self.sender.usable(self.paths);
+        let usable = self.sender.choice().usable(self.paths);
         let is_stranded = usable.is_empty() && self.paths.iter().all(|path| path.in_flight() == 0);
         let counts = |path: &Path| is_stranded || usable.contains(path.id());
         let Some(path) = self.paths.get(id).filter(|path| counts(path)) else { return false };
         let mut others = self.paths.iter().filter(|it| it.id() != id && counts(it));
-        (is_stranded || self.sender.outstanding() == 0)
-            && others.all(|it| it.errors() > path.errors())
+        (is_stranded || self.sender.unacked() == 0)
+            && others.all(|it| it.health().errors() > path.health().errors())
     }
 }
 
@@ -192,6 +197,6 @@ pub(super) fn write(
 /// Whether the last HEARTBEAT asks if small packets pass where large ones vanish: DATA beside it would
 /// make its packet a large one.
 pub(super) fn tells_narrow_from_dead(path: &Path) -> bool {
-    let failing = path.is_confirmed() && !path.is_active();
+    let failing = path.health().is_confirmed() && !path.health().is_active();
     failing && path.search().is_on() && !path.heartbeat().lacks_large_answer()
 }

@@ -34,8 +34,9 @@ impl Packets<'_> {
         // What a metered path takes need not be known before it carries something.
         let is_spared =
             |path: &Path| path.regime().is_metered() && path.flight().last_data().is_none();
-        let waits =
-            |path: &&Path| path.search().wants_probe() && path.is_active() && !is_spared(path);
+        let waits = |path: &&Path| {
+            path.search().wants_probe() && path.health().is_active() && !is_spared(path)
+        };
         let id = self.paths.iter().filter(waits).find(|path| self.paths.is_open(path.id()))?.id();
         let path = self.paths.get_mut(id)?;
         let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr().remote));
@@ -85,8 +86,8 @@ impl PathManager<'_> {
         let Some(probe) = answer else { return false };
         let large = path.search().is_large(probe.size.into());
         path.on_passed(large);
-        if path.is_active() {
-            path.clear_errors();
+        if path.health().is_active() {
+            path.health_mut().clear_errors();
         }
         true
     }
@@ -112,7 +113,7 @@ impl PathManager<'_> {
         let wanted =
             |path: &&mut Path| remote.is_none_or(|remote| path.addr().remote.ip() == remote);
         for path in self.paths.iter_mut().filter(wanted) {
-            let (addr, works) = (path.addr(), path.is_active());
+            let (addr, works) = (path.addr(), path.health().is_active());
             path.change_mtu(|search| match source {
                 PathMtu::Interface => search.end(fixed),
                 PathMtu::Search => search.begin(&addr, cx.config, works),
@@ -139,7 +140,7 @@ impl PathManager<'_> {
 
 /// When the search of `path` has something to do, while HEARTBEATs are sent.
 pub(super) fn deadline(path: &Path) -> Option<Instant> {
-    path.search().deadline().filter(|_| path.is_active())
+    path.search().deadline().filter(|_| path.health().is_active())
 }
 
 /// Fills what is left of `packet` with a PAD chunk.

@@ -237,7 +237,8 @@ impl Security {
         let Some(protection) = self.protection.as_ref().filter(|it| it.peer_takes_zero) else {
             return false;
         };
-        let answered = path.errors() == 0 && path.heartbeat().silences() < MAX_CHECKSUM_DOUBTS;
+        let answered =
+            path.health().errors() == 0 && path.heartbeat().silences() < MAX_CHECKSUM_DOUBTS;
         let is_expected = match path.in_flight() {
             0 => protection.without_checksum.contains(path.id()),
             bytes => bytes > len,

@@ -232,7 +232,7 @@ impl Reconfiguring<'_> {
             let (count, request) = match direction {
                 StreamDirection::Outgoing => {
                     let request = Request::Outgoing { streams: streams.to_vec(), answers: None };
-                    (self.sender.outbound_streams(), request)
+                    (self.sender.queue().stream_count(), request)
                 }
                 StreamDirection::Incoming => {
                     let request = Request::Incoming { streams: streams.to_vec() };
@@ -260,7 +260,7 @@ impl Reconfiguring<'_> {
         outgoing: u16,
         incoming: u16,
     ) -> Result<(), ReconfigurationError> {
-        let (out, inb) = (self.sender.outbound_streams(), self.receiver.inbound_streams());
+        let (out, inb) = (self.sender.queue().stream_count(), self.receiver.inbound_streams());
         if out.checked_add(outgoing).is_none() || inb.checked_add(incoming).is_none() {
             return Err(ReconfigurationError::InvalidStreams);
         }
@@ -293,14 +293,14 @@ impl Reconfiguring<'_> {
         let Some(wanted) = self.reconfiguration.waiting.front_mut() else { return };
         if let Some(streams) = held_back(&wanted.requests) {
             if !wanted.holds {
-                self.sender.hold_back(streams);
+                self.sender.queue_mut().hold_back(streams);
                 wanted.holds = true;
             }
-            if !self.sender.has_sent_before_reset() {
+            if !self.sender.queue().has_sent_before_reset() {
                 return;
             }
-            let until = *wanted.until.get_or_insert(self.sender.next_tsn64());
-            if !self.sender.has_delivered_before(until) {
+            let until = *wanted.until.get_or_insert(self.sender.outstanding().next_tsn());
+            if !self.sender.outstanding().has_delivered_before(until) {
                 return;
             }
         }
@@ -309,7 +309,7 @@ impl Reconfiguring<'_> {
     }
 
     fn run(&mut self, requests: Vec<Request>) {
-        let last_tsn = Tsn(self.sender.next_tsn().0.wrapping_sub(1));
+        let last_tsn = Tsn(self.sender.outstanding().next_tsn().wire().0.wrapping_sub(1));
         let state = &mut self.reconfiguration;
         let first = state.next_request;
         let requests: Vec<_> = (0..).map(|n| first.wrapping_add(n)).zip(requests).collect();
@@ -362,7 +362,7 @@ impl Reconfiguring<'_> {
         let state = &mut self.reconfiguration;
         if state.running.as_ref().is_some_and(|running| running.requests.is_empty()) {
             state.running = None;
-            self.sender.let_go();
+            self.sender.queue_mut().let_go();
             self.start();
         }
     }
@@ -374,7 +374,7 @@ impl Reconfiguring<'_> {
         match request {
             Request::Outgoing { streams, .. } => {
                 if performed {
-                    self.sender.reset_streams(&as_set(&streams));
+                    self.sender.queue_mut().reset_streams(&as_set(&streams));
                 }
                 let direction = StreamDirection::Outgoing;
                 cx.emit(self.id, Event::StreamsReset { direction, streams, outcome });
@@ -389,7 +389,7 @@ impl Reconfiguring<'_> {
             Request::Association => self.conclude_association(cx, outcome, response.next_tsns),
             Request::AddOutgoing(count) => {
                 if performed {
-                    self.sender.add_streams(count);
+                    self.sender.queue_mut().add_streams(count);
                 }
                 self.announce_streams(cx, outcome);
             }
@@ -411,8 +411,8 @@ impl Reconfiguring<'_> {
         let performed = outcome == ReconfigurationOutcome::Performed;
         let outcome = match next_tsns {
             Some((peers, own)) if performed => {
-                self.sender.jump_to(own);
-                self.sender.reset_streams(&None);
+                self.sender.outstanding_mut().jump_to(own);
+                self.sender.queue_mut().reset_streams(&None);
                 self.receiver.restart(peers);
                 outcome
             }
@@ -427,13 +427,14 @@ impl Reconfiguring<'_> {
         cx: &mut Context<'_>,
         outcome: ReconfigurationOutcome,
     ) {
-        let (local_tsn, peer_tsn) = (self.sender.next_tsn(), self.receiver.next_tsn());
+        let (local_tsn, peer_tsn) =
+            (self.sender.outstanding().next_tsn().wire(), self.receiver.next_tsn());
         cx.emit(self.id, Event::AssociationReset { outcome, local_tsn, peer_tsn });
     }
 
     /// Tells the user how many streams there are now.
     pub(super) fn announce_streams(&self, cx: &mut Context<'_>, outcome: ReconfigurationOutcome) {
-        let outbound_streams = self.sender.outbound_streams();
+        let outbound_streams = self.sender.queue().stream_count();
         let inbound_streams = self.receiver.inbound_streams();
         cx.emit(self.id, Event::StreamsAdded { outcome, outbound_streams, inbound_streams });
     }

@@ -179,11 +179,11 @@ impl Reconfiguring<'_> {
         if !cx.config.accept_stream_resets || reset.streams.len() > MAX_NAMED {
             return ReConfigResult::DENIED;
         }
-        if exceeds(reset.streams, self.sender.outbound_streams()) {
+        if exceeds(reset.streams, self.sender.queue().stream_count()) {
             return ReConfigResult::WRONG_SSN;
         }
         let streams: Vec<_> = reset.streams.iter().collect();
-        let fresh = self.sender.are_fresh(&as_set(&streams));
+        let fresh = self.sender.queue().are_fresh(&as_set(&streams));
         if fresh || self.reconfiguration.is_resetting(&streams) {
             return ReConfigResult::NOTHING_TO_DO;
         }
@@ -205,9 +205,10 @@ impl Reconfiguring<'_> {
         if !cx.config.accept_association_resets || !self.sender.is_between_messages() {
             return answer(request, ReConfigResult::DENIED);
         }
-        let (own, peers): (Tsn, Tsn) = (self.sender.next_tsn(), self.receiver.distant_tsn());
+        let (own, peers): (Tsn, Tsn) =
+            (self.sender.outstanding().next_tsn().wire(), self.receiver.distant_tsn());
         self.receiver.restart(peers);
-        self.sender.reset_streams(&None);
+        self.sender.queue_mut().reset_streams(&None);
         self.announce_association_reset(cx, ReconfigurationOutcome::Performed);
         let next_tsns = Some((own, peers));
         ReConfigResponse { response: request, result: ReConfigResult::PERFORMED, next_tsns }
@@ -227,7 +228,7 @@ impl Reconfiguring<'_> {
 
     /// The peer wants us to have more streams (section 5.2.6).
     fn process_asked(&mut self, cx: &Context<'_>, add: AddStreams) -> ReConfigResult {
-        let sum = self.sender.outbound_streams().checked_add(add.count);
+        let sum = self.sender.queue().stream_count().checked_add(add.count);
         let allowed = cx.config.accept_added_streams && add.count > 0;
         if !allowed || sum.is_none_or(|sum| sum > cx.config.max_streams) {
             return ReConfigResult::DENIED;

@@ -10,8 +10,9 @@ impl Addressing<'_> {
     /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
     /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
     fn ask_for_primary(&mut self, cx: &mut Context<'_>) {
-        let wanted =
-            |path: &&crate::path::Path| path.regime().own_policy().primary && path.is_confirmed();
+        let wanted = |path: &&crate::path::Path| {
+            path.regime().own_policy().primary && path.health().is_confirmed()
+        };
         let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
         if let Some(address) = address.filter(|_| self.addresses.is_some()) {
             let change = AddressChange::MadePrimary;

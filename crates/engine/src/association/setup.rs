@@ -276,9 +276,10 @@ impl Association {
         end_partial_delivery(cx, self.id, &mut self.peer, true);
         let inbound = announcement.outbound_streams.min(cx.config.max_inbound_streams());
         let outbound = announcement.inbound_streams.min(cx.config.streams);
-        let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);
-        cx.counters.messages_without_stream += dropped as u64;
         let nr_sack = cx.config.nr_sack.agreed(&announcement.extensions);
+        let is_final = nr_sack != NrSack::Off;
+        let dropped = self.sender.set_peer(announcement.a_rwnd, outbound, is_final);
+        cx.counters.messages_without_stream += dropped as u64;
         let mut receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound, nr_sack);
         if is_interleaving(cx.config, &announcement) {
             receiver.interleave();
@@ -290,9 +291,8 @@ impl Association {
         self.security.agree_on_authentication(auth);
         self.security.leave_room(&mut self.sender);
         if protected {
-            self.sender.leave_room(Dtls::OVERHEAD);
+            self.sender.fragmentation_mut().leave_room(Dtls::OVERHEAD);
         }
-        self.sender.set_non_renegable(nr_sack != NrSack::Off);
         if is_partially_reliable(cx.config, &announcement) {
             receiver.expect_forward_tsn();
             self.sender.allow_abandoning();

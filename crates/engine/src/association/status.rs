@@ -19,10 +19,10 @@ pub(crate) fn status(
     let receiver = peer.map(|peer| &peer.receiver);
     Some(AssociationStatus {
         state: state.name()?,
-        unsent: sender.unsent(),
-        outstanding: sender.outstanding(),
-        peer_rwnd: saturated(sender.peer_rwnd()),
-        partial_reliability: sender.may_abandon(),
+        unsent: sender.queue().bytes(),
+        outstanding: sender.unacked(),
+        peer_rwnd: saturated(sender.outstanding().window().rwnd()),
+        partial_reliability: sender.abandonment().is_agreed(),
         authentication: security.is_authenticating(),
         congestion: paths.iter().next().and_then(|path| path.congestion().name()),
         nr_sack: receiver.is_some_and(|receiver| receiver.nr_sack() != NrSack::Off),
@@ -39,7 +39,7 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
     PathStatus {
         id: path.id(),
         addr: path.addr(),
-        state: path.state(),
+        state: path.health().state(),
         primary: path.id() == paths.primary(),
         gives_way_to: path.gives_way_to(),
         srtt: path.rtt().smoothed(),
@@ -73,18 +73,18 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
         ecne_received: stats.ecne_received,
         ecn_reductions: stats.ecn_reductions,
         timeouts: stats.timeouts,
-        error_count: path.errors(),
+        error_count: path.health().errors(),
         policy: path.regime().own_policy(),
         peer_policy: path.regime().peer_policy(),
         since_data_sent: path.flight().last_data().map(|at| now.since(at)),
-        since_data_received: path.last_data_received().map(|at| now.since(at)),
+        since_data_received: path.arrivals().last_data().map(|at| now.since(at)),
         idle: idle(now, path, (paths, sender)),
     }
 }
 
 fn idle(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) -> Option<IdleReason> {
-    match path.state() {
-        _ if path.is_suspended() => Some(IdleReason::NoLink),
+    match path.health().state() {
+        _ if path.health().is_suspended() => Some(IdleReason::NoLink),
         PathState::Unconfirmed => Some(IdleReason::Unconfirmed),
         PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
             sender.idle_reason(now, path.id(), paths)

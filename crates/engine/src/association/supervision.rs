@@ -21,7 +21,7 @@ impl PathManager<'_> {
         }
         for &id in &ids {
             if let Some(path) = self.paths.get_mut(id) {
-                path.supervise(change, cx.config);
+                path.health_mut().supervise(change, cx.config);
             }
             self.renew_probing(cx, id, change);
         }
@@ -33,9 +33,11 @@ impl PathManager<'_> {
         if change.heartbeats.is_none() && change.heartbeat_interval.is_none() {
             return;
         }
-        let Some(path) = self.probed(id).filter(|path| path.is_confirmed()) else { return };
-        match path.supervision(cx.config).heartbeats {
-            true if path.is_active() => path.rest_probing(cx.now, cx.config, cx.rng),
+        let Some(path) = self.probed(id).filter(|path| path.health().is_confirmed()) else {
+            return;
+        };
+        match path.health().supervision(cx.config).heartbeats {
+            true if path.health().is_active() => path.rest_probing(cx.now, cx.config, cx.rng),
             true => path.heartbeat_mut().probe_now(),
             false => path.heartbeat_mut().stop(),
         }

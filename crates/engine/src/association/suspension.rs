@@ -14,7 +14,7 @@ impl Addressing<'_> {
         if self.addresses.is_none() || !self.state.sends_heartbeats() {
             return;
         }
-        let failed = |path: &&mut Path| !path.is_active() && !path.is_suspended();
+        let failed = |path: &&mut Path| !path.health().is_active() && !path.health().is_suspended();
         if let Some(path) = self.paths.get_mut(via).filter(failed) {
             path.heartbeat_mut().probe_again(cx.now);
         }
@@ -24,9 +24,9 @@ impl Addressing<'_> {
 impl PathManager<'_> {
     /// Our address `local` cannot be used for now.
     pub(crate) fn suspend_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
-        let ids = self.paths.ids(|it| it.addr().local.ip() == local && !it.is_suspended());
+        let ids = self.paths.ids(|it| it.addr().local.ip() == local && !it.health().is_suspended());
         for id in &ids {
-            if self.paths.get(*id).is_some_and(Path::is_confirmed) {
+            if self.paths.get(*id).is_some_and(|path| path.health().is_confirmed()) {
                 self.set_path_state(cx, *id, PathState::Inactive);
             }
         }
@@ -40,10 +40,10 @@ impl PathManager<'_> {
 
     /// Our address `local` can be used again: its paths are used at once, and probed.
     pub(crate) fn resume_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
-        for id in self.paths.ids(|it| it.addr().local.ip() == local && it.is_suspended()) {
+        for id in self.paths.ids(|it| it.addr().local.ip() == local && it.health().is_suspended()) {
             let Some(path) = self.paths.get_mut(id) else { continue };
             path.resume(cx.now, cx.config);
-            if path.is_confirmed() {
+            if path.health().is_confirmed() {
                 self.set_path_state(cx, id, PathState::Active);
             }
             self.probe(id);
@@ -54,7 +54,7 @@ impl PathManager<'_> {
     /// path is asked.
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
         let heartbeats = self.state.sends_heartbeats();
-        for path in self.paths.iter_mut().filter(|path| !path.is_suspended()) {
+        for path in self.paths.iter_mut().filter(|path| !path.health().is_suspended()) {
             path.resume(cx.now, cx.config);
             if heartbeats {
                 path.heartbeat_mut().probe_now();
@@ -67,7 +67,11 @@ impl PathManager<'_> {
         if !self.state.sends_heartbeats() {
             return;
         }
-        for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.is_suspended()) {
+        for path in self
+            .paths
+            .iter_mut()
+            .filter(|path| !path.health().is_active() && !path.health().is_suspended())
+        {
             path.heartbeat_mut().probe_again(cx.now);
         }
     }

@@ -6,6 +6,7 @@ use super::state::{Retry, ShutdownSent, State};
 use super::tcb::{Association, Peer};
 use crate::event::{CloseReason, Event};
 use crate::path::{PathId, Paths};
+use crate::send::SackView;
 use crate::time::Instant;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::{Chunk, Shutdown};
@@ -17,7 +18,7 @@ const GUARD: u32 = 5;
 impl Association {
     /// The user wants a graceful end.
     pub(crate) fn shutdown(&mut self, cx: &mut Context<'_>) {
-        self.sender.on_ending();
+        self.sender.queue_mut().end();
         match self.state {
             State::Established => self.state = State::ShutdownPending,
             // The peer keeps no state yet, and there is nothing to deliver.
@@ -51,7 +52,8 @@ impl Association {
                 return;
             }
         }
-        match self.sender.handle_shutdown_tsn(cx.now, cum_tsn, via, &mut self.paths) {
+        match self.sender.handle_sack(cx.now, &SackView::of_shutdown(cum_tsn), via, &mut self.paths)
+        {
             Ok(outcome) => self.after_sack(cx, &outcome),
             Err(text) => self.ending().violation(cx, text),
         }

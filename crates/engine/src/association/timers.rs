@@ -24,7 +24,7 @@ impl Association {
         let (sends, probes) = (self.state.sends_data(), self.state.sends_heartbeats());
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
-        let quiet = self.paths.iter().filter_map(Path::last_arrival).min();
+        let quiet = self.paths.iter().filter_map(|path| path.arrivals().watched()).min();
         let mut first = earliest([
             self.state.retry().and_then(super::state::Retry::expiry),
             self.state.guard(),
@@ -38,7 +38,7 @@ impl Association {
                 first,
                 self.sender.deadline(&self.paths),
                 self.sender.loss_deadline(&self.paths),
-                self.sender.silence_deadline(&self.paths),
+                self.sender.silence().deadline(&self.paths),
                 self.reconfiguration.deadline(),
                 asconf,
             ]);
@@ -53,7 +53,7 @@ impl Association {
 
     /// Handles every timer that has expired.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        self.sender.end_waiting();
+        self.sender.nagle_mut().end_waiting();
         if self.state.guard().is_some_and(|guard| guard <= cx.now) {
             let cause = Cause::UserInitiatedAbort(b"T5-shutdown-guard expired");
             self.ending().abort_because(cx, &cause, CloseReason::TooManyFailures);

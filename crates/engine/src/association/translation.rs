@@ -33,12 +33,16 @@ impl Addressing<'_> {
     /// come from. An address at which it has never been heard may be somebody else's: nothing goes there.
     pub(super) fn introduce(&mut self, id: PathId) {
         let unknown = |path: &&Path| {
-            let silent = !path.is_confirmed() && !path.is_suspended();
-            silent && path.errors().is_power_of_two()
+            let silent = !path.health().is_confirmed() && !path.health().is_suspended();
+            silent && path.health().errors().is_power_of_two()
         };
         let Some(path) = self.paths.get(id).filter(unknown) else { return };
         let remote = path.addr().remote.ip();
-        if !self.paths.iter().any(|other| other.is_active() && other.addr().remote.ip() == remote) {
+        if !self
+            .paths
+            .iter()
+            .any(|other| other.health().is_active() && other.addr().remote.ip() == remote)
+        {
             return;
         }
         let local = path.addr().local.ip();
@@ -77,11 +81,13 @@ impl Addressing<'_> {
             return;
         }
         let reached = |remote| {
-            self.paths.iter().any(|path| path.is_active() && path.addr().remote.ip() == remote)
+            self.paths
+                .iter()
+                .any(|path| path.health().is_active() && path.addr().remote.ip() == remote)
         };
         let next = self.paths.iter().find(|path| {
             let new = changes.untold.contains(&(path.addr().local.ip(), false));
-            let silent = !path.is_confirmed() && !path.is_suspended();
+            let silent = !path.health().is_confirmed() && !path.health().is_suspended();
             new && silent && reached(path.addr().remote.ip())
         });
         let Some((local, id)) = next.map(|path| (path.addr().local.ip(), path.id())) else {
@@ -98,8 +104,10 @@ impl Addressing<'_> {
     pub(super) fn drop_unreached(&mut self, cx: &Context<'_>, id: PathId) {
         let Some(address) = self.paths.get(id).map(|path| path.addr().remote.ip()) else { return };
         let hopeless = |path: &Path| {
-            let limit = path.supervision(cx.config).max_retransmits;
-            !path.is_confirmed() && !path.is_suspended() && path.errors() > limit
+            let limit = path.health().supervision(cx.config).max_retransmits;
+            !path.health().is_confirmed()
+                && !path.health().is_suspended()
+                && path.health().errors() > limit
         };
         let to = || self.paths.iter().filter(|path| path.addr().remote.ip() == address);
         let is_last = self.peer_addresses.iter().all(|other| *other == address);
@@ -127,7 +135,7 @@ impl Addressing<'_> {
         known: PathId,
     ) -> Option<PathId> {
         let same = self.paths.between(addr).len();
-        let is_new = self.paths.get(known).is_some_and(|path| path.is_confirmed());
+        let is_new = self.paths.get(known).is_some_and(|path| path.health().is_confirmed());
         let udp = addr.remote.port() != 0;
         match self.addresses.is_some() && is_new && udp && same < MAX_PORTS {
             true => self.add_unconfirmed(cx, addr),
@@ -141,10 +149,10 @@ impl Addressing<'_> {
         let Some(addr) = self.paths.get(id).map(|path| path.addr()) else { return };
         let others = self.paths.between(addr).into_iter().filter(|other| *other != id);
         let (failed, doubtful): (Vec<_>, Vec<_>) = others.partition(|other| {
-            self.paths.get(*other).is_some_and(|path| path.state() == PathState::Inactive)
+            self.paths.get(*other).is_some_and(|path| path.health().state() == PathState::Inactive)
         });
         for other in doubtful {
-            if self.paths.get(other).is_some_and(Path::is_active) {
+            if self.paths.get(other).is_some_and(|path| path.health().is_active()) {
                 self.path_manager().set_path_state(cx, other, PathState::PotentiallyFailed);
             }
         }
@@ -155,10 +163,12 @@ impl Addressing<'_> {
 
     /// The path `id` has failed: if another one leads to the same address, it is over.
     pub(super) fn drop_forgotten_port(&mut self, id: PathId) {
-        let Some(path) = self.paths.get(id).filter(|it| it.state() == PathState::Inactive) else {
+        let Some(path) = self.paths.get(id).filter(|it| it.health().state() == PathState::Inactive)
+        else {
             return;
         };
-        let active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
+        let active =
+            |id: &PathId| self.paths.get(*id).is_some_and(|path| path.health().is_active());
         if self.paths.between(path.addr()).iter().any(active) {
             self.remove_paths(&[id]);
         }
@@ -170,7 +180,7 @@ impl Addressing<'_> {
             && self.state.sends_heartbeats()
             && let Some(path) = self.paths.get_mut(via)
         {
-            path.watch_arrivals(now);
+            path.arrivals_mut().watch(now);
         }
     }
 }
@@ -180,11 +190,11 @@ impl PathManager<'_> {
     pub(super) fn probe_quiet_paths(&mut self, now: Instant) {
         let heartbeats = self.state.sends_heartbeats();
         for path in self.paths.iter_mut() {
-            let is_quiet = path.last_arrival().is_some_and(|last| last + QUIET <= now);
+            let is_quiet = path.arrivals().watched().is_some_and(|last| last + QUIET <= now);
             if is_quiet {
-                path.end_watch();
+                path.arrivals_mut().end_watch();
             }
-            if is_quiet && heartbeats && !path.is_suspended() && path.in_flight() == 0 {
+            if is_quiet && heartbeats && !path.health().is_suspended() && path.in_flight() == 0 {
                 path.heartbeat_mut().probe_again(now);
             }
         }

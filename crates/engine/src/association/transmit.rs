@@ -119,7 +119,7 @@ impl Association {
         };
         let State::CookieEchoed(echoed) = &self.state else { return None };
         let path = self.paths.get(id)?;
-        let confirmed = path.is_confirmed();
+        let confirmed = path.health().is_confirmed();
         if t1.is_due() {
             t1.on_send(cx.now, path.rtt().rto());
         }
@@ -184,7 +184,7 @@ impl Association {
     fn transmit_data(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
         self.sender.relieve_slow_paths(cx.now, &mut self.paths);
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
-            let takes = |path: &Path| !path.is_suspended() && self.paths.is_open(id);
+            let takes = |path: &Path| !path.health().is_suspended() && self.paths.is_open(id);
             let open = self.paths.get(id).is_some_and(takes);
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
@@ -277,7 +277,7 @@ impl Association {
     /// A packet with everything that is due on `id`: control chunks first.
     fn build(&mut self, cx: &mut Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
         let mut packet = self.packets().begin(buffer);
-        let unconfirmed = !self.paths.get(id)?.is_confirmed();
+        let unconfirmed = !self.paths.get(id)?.health().is_confirmed();
         let heartbeats = self.state.sends_heartbeats();
         let acked = self.control.write_cookie_ack(id, &mut packet);
         let wanted = self.paths.get(id)?.heartbeat().is_wanted();
@@ -290,7 +290,7 @@ impl Association {
         cx.counters.control_drops += self.control.write(id, &mut packet);
         self.path_manager().write_cwr(cx.now, id, &mut packet);
         if let Some(receiver) = self.peer.as_mut().map(|peer| &mut peer.receiver) {
-            let beside = (id, self.sender.unsent());
+            let beside = (id, self.sender.queue().bytes());
             let due = self.state.sends_sacks()
                 && acknowledgement::path(cx, receiver, &self.paths) == Some(id);
             if due || acknowledgement::rides_along(receiver, &self.paths, beside, &packet) {

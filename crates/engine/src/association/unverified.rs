@@ -57,7 +57,7 @@ impl Unverified {
 
     /// Whether a packet of `len` bytes may leave over `path` now.
     pub(super) fn affords(&self, path: &Path, len: usize) -> bool {
-        path.is_verified() || self.allowance.affords(&path.addr(), len)
+        path.health().is_verified() || self.allowance.affords(&path.addr(), len)
     }
 
     /// A packet of `len` bytes leaves over `id`. False if it must not.
@@ -69,7 +69,7 @@ impl Unverified {
         len: usize,
     ) -> bool {
         let Some(path) = paths.get_mut(id) else { return false };
-        let may_leave = path.is_verified() || self.allowance.spend(&path.addr(), len);
+        let may_leave = path.health().is_verified() || self.allowance.spend(&path.addr(), len);
         if !may_leave {
             path.heartbeat_mut().withhold();
             self.withholds = true;
@@ -83,7 +83,7 @@ impl Addressing<'_> {
     /// The path `id` is new. It is probed now, or as it was probed before.
     pub(super) fn begin_probing(&mut self, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        let changes = self.addresses.as_mut().filter(|_| !path.is_verified());
+        let changes = self.addresses.as_mut().filter(|_| !path.health().is_verified());
         match changes.and_then(|changes| changes.forget_probing(path.addr())) {
             Some(before) => {
                 path.probe_as(before);

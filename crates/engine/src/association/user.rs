@@ -7,7 +7,7 @@ use super::tcb::{Association, Peer};
 use crate::config::Reliability;
 use crate::event::{AssociationId, Event};
 use crate::path::Paths;
-use crate::send::{Failed, MessageEnd, Outgoing, SendError, Sender, Undelivered};
+use crate::send::{Failed, MessageEnd, Outgoing, SendError, Sender, Undelivered, undelivered};
 use crate::status::RoundTrips;
 
 /// What the user waits for.
@@ -103,13 +103,13 @@ impl UpperLayer<'_> {
 
     /// Gives up the messages whose time has come, and says so.
     pub(super) fn abandon_overdue(&mut self, cx: &mut Context<'_>) {
-        self.sender.give_up(cx.now, self.paths);
+        self.sender.abandoning(cx.now, self.paths).give_up();
         self.announce_failed(cx);
     }
 
     /// Tells the user of the messages that were given up.
     fn announce_failed(&mut self, cx: &mut Context<'_>) {
-        let failed = self.sender.take_failed();
+        let failed = self.sender.abandonment_mut().take_failed();
         let room = !failed.is_empty();
         for Failed { message, policy, sent } in failed {
             cx.emit(self.id, Event::SendFailed { message, policy, sent });
@@ -152,7 +152,8 @@ impl UpperLayer<'_> {
 
     /// Tells the user that everything has been delivered, if it waits for that.
     pub(super) fn announce_dry(&mut self, cx: &mut Context<'_>) {
-        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
+        if self.notices.dry_wanted && !self.state.is_setting_up() && self.sender.buffer().is_empty()
+        {
             self.notices.dry_wanted = false;
             cx.emit(self.id, Event::SenderDry);
         }
@@ -167,7 +168,7 @@ impl UpperLayer<'_> {
 
 /// How long round trips take over the paths that carry data.
 pub(crate) fn round_trips(sender: &Sender, paths: &Paths) -> RoundTrips {
-    let usable = sender.usable(paths);
+    let usable = sender.choice().usable(paths);
     let smoothed = paths.iter().filter(|path| usable.contains(path.id()));
     let smoothed = smoothed.filter_map(|path| path.rtt().smoothed());
     RoundTrips {
@@ -199,7 +200,9 @@ pub(super) fn announce_aborted_parts(cx: &mut Context<'_>, id: AssociationId, pe
 /// Tells the user of the messages that have not got across, if that is wanted.
 pub(super) fn announce_undelivered(cx: &mut Context<'_>, id: AssociationId, sender: &Sender) {
     if cx.config.report_undelivered {
-        for Undelivered { message, sent, terms } in sender.undelivered() {
+        for Undelivered { message, sent, terms } in
+            undelivered(sender.outstanding(), sender.queue())
+        {
             let reliability = terms.left(cx.now);
             cx.emit(id, Event::Undelivered { message, sent, reliability });
         }

@@ -19,7 +19,9 @@ use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection
 use crate::path::{PathAddr, PathRule, Scope};
 use crate::protection::Resumptions;
 use crate::rng::Rng;
-use crate::send::{Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError};
+use crate::send::{
+    Abandoned, MessageEnd, Outgoing, ReliabilityPolicy, SendError, queue_info, wanted,
+};
 use crate::status::{
     AssociationStatistics, AssociationStatus, Counters, RoundTrips, SenderQueueInfo,
 };
@@ -343,7 +345,9 @@ impl Endpoint {
 
     /// Whether the last part of a message was not given yet: of one on `stream`, or of any.
     pub fn is_unfinished(&self, id: AssociationId, stream: Option<StreamId>) -> bool {
-        self.registry.get(id).is_some_and(|association| association.sender.is_unfinished(stream))
+        self.registry
+            .get(id)
+            .is_some_and(|association| association.sender.queue().is_unfinished(stream))
     }
 
     /// Says what is to be done for messages that come by [`Self::send`] from now on: for those of one
@@ -356,7 +360,7 @@ impl Endpoint {
         reliability: Reliability,
     ) {
         if let Some(association) = self.registry.get_mut(id) {
-            association.sender.set_reliability(stream, reliability);
+            association.sender.abandonment_mut().set_reliability(stream, reliability);
         }
     }
 
@@ -370,7 +374,8 @@ impl Endpoint {
         policy: Option<ReliabilityPolicy>,
     ) -> Abandoned {
         let association = self.registry.get(id);
-        association.map_or_else(Abandoned::default, |it| it.sender.abandoned(stream, policy))
+        association
+            .map_or_else(Abandoned::default, |it| it.sender.abandonment().count(stream, policy))
     }
 
     /// Says how a stream is to be treated by the stream scheduler (`SCTP_STREAM_SCHEDULER_VALUE`, RFC
@@ -382,7 +387,9 @@ impl Endpoint {
         stream: StreamId,
         options: StreamOptions,
     ) -> bool {
-        self.with(now, id, |association, _| association.sender.set_stream_options(stream, options))
+        self.with(now, id, |association, _| {
+            association.sender.queue_mut().set_stream_options(stream, options)
+        })
     }
 
     /// Requests that streams begin anew with the numbers of their messages, in one or both directions;
@@ -466,14 +473,14 @@ impl Endpoint {
 
     /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
     pub fn unsent(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, |it| it.sender.unsent())
+        self.registry.get(id).map_or(0, |it| it.sender.queue().bytes())
     }
 
     /// Bytes that need to be [`Self::unsent`] so that no path waits for the user: what may leave now,
     /// and a few milliseconds of data at the rate of the paths. What is queued beyond that only makes
     /// other data wait.
     pub fn wanted(&self, id: AssociationId) -> usize {
-        self.registry.get(id).map_or(0, |it| it.sender.wanted(&it.paths))
+        self.registry.get(id).map_or(0, |it| wanted(&it.sender, &it.paths))
     }
 
     /// How long round trips take; nothing is known of an association that does not exist.
@@ -493,12 +500,12 @@ impl Endpoint {
     /// Says whether a message that does not fill a packet is to wait while anything is in flight
     /// (`SCTP_NODELAY`, RFC 6458 section 8.1.5, the other way round). `Config::nagle` is the default.
     pub fn set_nagle(&mut self, now: Instant, id: AssociationId, nagle: bool) {
-        self.with(now, id, |association, _| association.sender.set_nagle(nagle));
+        self.with(now, id, |association, _| association.sender.nagle_mut().set(nagle));
     }
 
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
     pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
-        self.registry.get(id).map(|it| it.sender.queue_info(&it.paths))
+        self.registry.get(id).map(|it| queue_info(&it.sender, &it.paths))
     }
 
     /// Asks for [`Event::SenderDry`], once: now if nothing is to be sent, else when all of it has been
@@ -509,13 +516,13 @@ impl Endpoint {
 
     /// Whether everything that was accepted has been delivered or given up; true for an association that does not exist.
     pub fn is_dry(&self, id: AssociationId) -> bool {
-        self.registry.get(id).is_none_or(|it| it.sender.is_dry())
+        self.registry.get(id).is_none_or(|it| it.sender.buffer().is_empty())
     }
 
     /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of
     /// `SCTP_SQINFO`); 0 for an association that does not exist.
     pub fn queued_on_stream(&self, id: AssociationId, stream: StreamId) -> usize {
-        self.registry.get(id).map_or(0, |it| it.sender.queued_on(stream))
+        self.registry.get(id).map_or(0, |it| it.sender.queue().queued_on(stream))
     }
 
     /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.

@@ -9,7 +9,6 @@ use super::{AssociationId, ConnectError, Endpoint};
 use crate::association::{Association, Ports};
 use crate::config::{Announce, Config};
 use crate::path::{PathRole, PathRule, pairing, scope};
-use crate::send;
 use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -79,7 +78,7 @@ impl Endpoint {
         derive_parameters(self, id, like);
         self.with(now, id, |association, cx| {
             association.paths.follow(cx.config);
-            send::follow(&mut association.sender, cx.config);
+            association.sender.queue_mut().follow(cx.config);
         });
     }
 

@@ -89,7 +89,7 @@ impl Endpoint {
     /// Makes no fragment of a message larger than `limit` bytes (`SCTP_MAXSEG`, RFC 6458 section 8.1.16), or
     /// without one only as large as fits a packet. Holds for what has not been sent.
     pub fn set_fragment_limit(&mut self, now: Instant, id: AssociationId, limit: Option<u16>) {
-        self.with(now, id, |it, _| it.sender.set_fragment_limit(limit));
+        self.with(now, id, |it, _| it.sender.fragmentation_mut().set_limit(limit));
     }
 
     /// Says what is wanted of paths from now on, of those that exist and of those to come: of the rules that
@@ -119,7 +119,9 @@ impl Endpoint {
     pub fn set_redundancy(&mut self, now: Instant, redundancy: Redundancy) {
         self.configure(|config| config.redundancy = redundancy);
         for id in self.registry.ids() {
-            self.with(now, id, |it, _| it.sender.set_redundancy(redundancy, &mut it.paths));
+            self.with(now, id, |it, _| {
+                it.sender.copies_mut().set_redundancy(redundancy, &mut it.paths)
+            });
         }
     }
 

@@ -106,7 +106,7 @@ impl Endpoint {
         // The index has no address that is not confirmed.
         let is_doubted = |it: &Association| {
             let known = it.paths.by_addr(path).and_then(|id| it.paths.get(id));
-            known.is_some_and(|path| !path.is_active())
+            known.is_some_and(|path| !path.health().is_active())
         };
         there.any(|it| it.state.is_setting_up())
             || self.registry.ids().into_iter().filter_map(of).any(is_doubted)

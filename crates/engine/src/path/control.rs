@@ -11,10 +11,10 @@ impl Paths {
         let primary = self.primary();
         let source = |path: &Path| Some(path.id) == self.shutdown_source;
         let best = self.iter().min_by_key(|path| {
-            let reluctance = path.reluctance();
+            let reluctance = path.health().reluctance();
             let wanted = path.regime.rank().map_or((1, None), |rank| (0, Some(rank)));
-            let state = (path.suspended, reluctance.0);
-            let unproven = !path.is_confirmed() && !source(path);
+            let state = (path.health.is_suspended(), reluctance.0);
+            let unproven = !path.health().is_confirmed() && !source(path);
             (state, wanted, unproven, reluctance.1, path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)

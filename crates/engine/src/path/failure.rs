@@ -11,7 +11,7 @@
 //! An Unconfirmed path leaves its state only through a HEARTBEAT ACK (RFC 9260 section 5.4).
 
 use crate::config::Config;
-use crate::path::{Path, PathState, Supervision, SupervisionChange};
+use crate::path::{OwnSupervision, Path, PathState, Supervision, SupervisionChange};
 use crate::time::Instant;
 
 /// The state of a path after its error counter has risen to `errors`, with the limits of `supervision`.
@@ -31,7 +31,28 @@ fn after_error(state: PathState, errors: u32, supervision: Supervision) -> PathS
     }
 }
 
-impl Path {
+/// What is known of a path's reachability. Packets and timers move it; it starts none.
+#[derive(Debug)]
+pub(crate) struct Health {
+    state: PathState,
+    /// The peer has answered at its remote address, over this path or another one. To others little is sent.
+    verified: bool,
+    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
+    suspended: bool,
+    /// Consecutive errors (RFC 9260 section 8.2).
+    errors: u32,
+    /// How it is supervised, if not as the configuration says.
+    supervision: OwnSupervision,
+}
+
+impl Health {
+    /// A path that begins in this state.
+    pub(super) fn new(state: PathState) -> Self {
+        let verified = state != PathState::Unconfirmed;
+        let supervision = OwnSupervision::default();
+        Self { state, verified, suspended: false, errors: 0, supervision }
+    }
+
     /// Its state.
     pub(crate) fn state(&self) -> PathState {
         self.state
@@ -47,6 +68,16 @@ impl Path {
         self.state != PathState::Unconfirmed
     }
 
+    /// Whether the peer has answered at its remote address. To others little is sent.
+    pub(crate) fn is_verified(&self) -> bool {
+        self.verified
+    }
+
+    /// The peer has answered at its remote address.
+    pub(super) fn verify(&mut self) {
+        self.verified = true;
+    }
+
     /// Whether its local address has no link.
     pub(crate) fn is_suspended(&self) -> bool {
         self.suspended
@@ -54,7 +85,7 @@ impl Path {
 
     /// Consecutive errors (RFC 9260 section 8.2).
     pub(crate) fn errors(&self) -> u32 {
-        self.error_count
+        self.errors
     }
 
     /// How little it is wanted for packets that must arrive: the least is the best (RFC 7829 section 3.2
@@ -62,9 +93,9 @@ impl Path {
     pub(crate) fn reluctance(&self) -> (u8, u32) {
         match self.state {
             PathState::Active => (0, 0),
-            PathState::PotentiallyFailed => (1, self.error_count),
-            PathState::Inactive => (2, self.error_count),
-            PathState::Unconfirmed => (3, self.error_count),
+            PathState::PotentiallyFailed => (1, self.errors),
+            PathState::Inactive => (2, self.errors),
+            PathState::Unconfirmed => (3, self.errors),
         }
     }
 
@@ -74,43 +105,14 @@ impl Path {
         changes.then(|| core::mem::replace(&mut self.state, state))
     }
 
-    /// Something sent on it was not answered in time. Returns the state that it should have.
-    pub(crate) fn on_error(&mut self, config: &Config) -> PathState {
-        // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
-        if self.state != PathState::Inactive {
-            if self.error_count == 0 {
-                self.heartbeat.count_silence();
-            }
-            self.error_count += 1;
-        }
-        after_error(self.state, self.error_count, self.supervision(config))
-    }
-
-    /// DATA sent once on it, and on no other path, was acknowledged. Returns the state that it should have.
-    pub(crate) fn on_data_acked(&mut self) -> PathState {
-        self.clear_suspicion();
-        self.clear_errors();
-        if self.is_confirmed() { PathState::Active } else { PathState::Unconfirmed }
-    }
-
     /// Something that was sent on it has arrived.
     pub(crate) fn clear_errors(&mut self) {
-        self.error_count = 0;
+        self.errors = 0;
     }
 
-    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
-    pub(crate) fn suspend(&mut self) {
-        self.suspended = true;
-        self.heartbeat.stop();
-    }
-
-    /// Its local address has a link, after a while without or while this host was away: what was in flight is
-    /// lost, and errors said nothing about the peer.
-    pub(crate) fn resume(&mut self, now: Instant, config: &Config) {
-        self.suspended = false;
-        self.error_count = 0;
-        self.rtt.end_back_off(config.rto_initial);
-        self.flight.hasten_t3(now);
+    /// So many errors were counted on another path to the same address.
+    pub(super) fn inherit_errors(&mut self, errors: u32) {
+        self.errors = errors;
     }
 
     /// How it is supervised.
@@ -121,6 +123,68 @@ impl Path {
     /// It is to be supervised in another way.
     pub(crate) fn supervise(&mut self, change: SupervisionChange, config: &Config) {
         self.supervision.change(change, config);
+    }
+
+    /// It is supervised in this way.
+    pub(super) fn supervise_as(&mut self, supervision: &OwnSupervision) {
+        self.supervision.clone_from(supervision);
+    }
+
+    /// It is supervised as `other` is.
+    pub(super) fn supervise_like(&mut self, other: &Self) {
+        self.supervise_as(&other.supervision);
+    }
+
+    #[cfg(test)]
+    pub(super) fn set(&mut self, state: PathState, errors: u32) {
+        (self.state, self.errors) = (state, errors);
+    }
+}
+
+impl Path {
+    /// What is known of its reachability.
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// As [`Self::health`].
+    pub(crate) fn health_mut(&mut self) -> &mut Health {
+        &mut self.health
+    }
+
+    /// Something sent on it was not answered in time. Returns the state that it should have.
+    pub(crate) fn on_error(&mut self, config: &Config) -> PathState {
+        let health = &mut self.health;
+        // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
+        if health.state != PathState::Inactive {
+            if health.errors == 0 {
+                self.heartbeat.count_silence();
+            }
+            health.errors += 1;
+        }
+        after_error(health.state, health.errors, health.supervision(config))
+    }
+
+    /// DATA sent once on it, and on no other path, was acknowledged. Returns the state that it should have.
+    pub(crate) fn on_data_acked(&mut self) -> PathState {
+        self.clear_suspicion();
+        self.health.clear_errors();
+        if self.health.is_confirmed() { PathState::Active } else { PathState::Unconfirmed }
+    }
+
+    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
+    pub(crate) fn suspend(&mut self) {
+        self.health.suspended = true;
+        self.heartbeat.stop();
+    }
+
+    /// Its local address has a link, after a while without or while this host was away: what was in flight is
+    /// lost, and errors said nothing about the peer.
+    pub(crate) fn resume(&mut self, now: Instant, config: &Config) {
+        self.health.suspended = false;
+        self.health.errors = 0;
+        self.rtt.end_back_off(config.rto_initial);
+        self.flight.hasten_t3(now);
     }
 }
 
@@ -165,7 +229,7 @@ mod tests {
         let mut reluctance = |state: PathState, errors| {
             path.set_state(state);
             path.set_errors(errors);
-            path.reluctance()
+            path.health().reluctance()
         };
         let order = [
             reluctance(Active, 0),

@@ -271,20 +271,20 @@ pub(crate) struct Probed {
 impl Path {
     /// How it was probed, if that was in vain.
     pub(crate) fn probed_in_vain(&self) -> Option<Probed> {
-        let in_vain = !self.verified && self.heartbeat.sent[0].is_some();
-        let Self { addr, error_count: errors, heartbeat, rtt, .. } = self;
+        let in_vain = !self.health.is_verified() && self.heartbeat.sent[0].is_some();
+        let Self { addr, health, heartbeat, rtt, .. } = self;
         in_vain.then(|| Probed {
             addr: *addr,
             heartbeat: heartbeat.clone(),
             rtt: rtt.clone(),
-            errors: *errors,
+            errors: health.errors(),
         })
     }
 
     /// It is probed as a path to the same address was before.
     pub(crate) fn probe_as(&mut self, before: Probed) {
-        (self.heartbeat, self.rtt, self.error_count) =
-            (before.heartbeat, before.rtt, before.errors);
+        (self.heartbeat, self.rtt) = (before.heartbeat, before.rtt);
+        self.health.inherit_errors(before.errors);
     }
 
     /// Probing begins with the usual pause: the path is known to work.
@@ -331,19 +331,19 @@ impl Path {
 
     /// Data has arrived over it: if its round trip is not known, a lost HEARTBEAT is soon followed by another one.
     pub(crate) fn insist_on_round_trip(&mut self, now: Instant, config: &Config) {
-        if self.rtt.smoothed().is_none() && self.is_probed(config) && !self.is_suspended() {
+        if self.rtt.smoothed().is_none() && self.is_probed(config) && !self.health.is_suspended() {
             self.heartbeat.insist(now);
         }
     }
 
     /// Whether HEARTBEATs are sent on it. An address that is not confirmed gets them in any case.
     fn is_probed(&self, config: &Config) -> bool {
-        self.supervision(config).heartbeats || !self.is_confirmed()
+        self.health.supervision(config).heartbeats || !self.health.is_confirmed()
     }
 
     /// How it is to be probed now.
     fn probing_pace(&self, config: &Config) -> Pace {
-        let supervision = self.supervision(config);
+        let supervision = self.health.supervision(config);
         let mut interval = supervision.heartbeat_interval;
         let mut longest_pause = config.failed_path_probe_interval;
         if self.regime.is_metered() {
@@ -351,13 +351,13 @@ impl Path {
             interval = interval.saturating_mul(METERED_PAUSES);
         }
         Pace {
-            state: self.state(),
+            state: self.health.state(),
             rto: self.rtt.rto(),
             probe_timeout: self.rtt.probe_timeout(),
             interval,
             longest_pause,
             last_data: self.flight.last_data(),
-            silent: self.errors() > supervision.max_retransmits,
+            silent: self.health.errors() > supervision.max_retransmits,
             alternates: self.search().is_on(),
         }
     }

@@ -4,6 +4,7 @@
 //! elsewhere: RTT and RTO in `rtt`, the window in `congestion`, the bookkeeping of concurrent
 //! multipath transfer in `flight`.
 
+mod arrivals;
 mod burst;
 pub(crate) mod congestion;
 mod control;
@@ -33,6 +34,7 @@ use burst::Burst;
 pub(crate) use counters::PathCounters;
 pub use ecn::EcnState;
 use ecn::PathEcn;
+use failure::Health;
 pub(crate) use flight::{
     ChunkRecord, ChunkState, Detection, Extent, FastRecovery, Found, Loss, Records, SackSummary,
     Sent, Tracked,
@@ -44,7 +46,6 @@ pub(crate) use path_set::PathSet;
 pub(crate) use paths::Paths;
 pub(crate) use policy::{Notice, Rank};
 pub use policy::{PathPolicy, PathRole, PathRule};
-use returns::Returns;
 pub(crate) use rtt::Rtt;
 pub use scope::{Scope, is_private};
 use single::headers;

@@ -69,7 +69,7 @@ impl Paths {
         for path in &mut self.list {
             let same = |it: &&Path| it.addr.remote.ip() == path.addr.remote.ip();
             if let Some(old) = before.iter().find(same) {
-                path.supervision.clone_from(&old.supervision);
+                path.health.supervise_like(&old.health);
             }
         }
     }
@@ -115,9 +115,11 @@ impl Paths {
         }
         let at = self.list.partition_point(|path| path.id < id);
         let mut path = Path::new(id, addr, mtu, state, config);
-        path.verified |= self.is_verified(addr.remote);
+        if self.is_verified(addr.remote) {
+            path.health.verify();
+        }
         path.ecn = path.fresh_ecn(self.ecn);
-        path.supervision.clone_from(&self.own_supervision);
+        path.health.supervise_as(&self.own_supervision);
         if let Some((initial, bounds)) = self.rto.as_deref() {
             path.rtt.set_bounds(*initial, *bounds);
         }
@@ -147,11 +149,11 @@ impl Paths {
     /// The peer has answered at `remote`.
     pub(crate) fn verify(&mut self, remote: SocketAddr) {
         let there = self.list.iter_mut().filter(|path| path.addr.remote == remote);
-        there.for_each(|path| path.verified = true);
+        there.for_each(|path| path.health.verify());
     }
 
     fn is_verified(&self, remote: SocketAddr) -> bool {
-        self.list.iter().any(|path| path.verified && path.addr.remote == remote)
+        self.list.iter().any(|path| path.health.is_verified() && path.addr.remote == remote)
     }
 
     /// What was agreed on with the peer about ECN: all paths begin anew with it.
@@ -222,16 +224,16 @@ impl Paths {
     /// The confirmed path to `remote` that is used before others.
     pub(crate) fn best_to(&self, remote: IpAddr) -> Option<PathId> {
         let to = self.list.iter().filter(|path| path.addr.remote.ip() == remote);
-        let confirmed = to.filter(|path| path.is_confirmed());
-        let best = confirmed.min_by_key(|path| (path.reluctance(), path.id));
+        let confirmed = to.filter(|path| path.health().is_confirmed());
+        let best = confirmed.min_by_key(|path| (path.health().reluctance(), path.id));
         best.map(|path| path.id)
     }
 
     /// Addresses at which the peer is known to be. If it has changed all of them and none is confirmed
     /// yet, those that it says.
     pub(crate) fn confirmed_addresses(&self) -> Vec<IpAddr> {
-        let any = self.list.iter().any(Path::is_confirmed);
-        let confirmed = self.list.iter().filter(|path| !any || path.is_confirmed());
+        let any = self.list.iter().any(|path| path.health().is_confirmed());
+        let confirmed = self.list.iter().filter(|path| !any || path.health().is_confirmed());
         let mut addresses: Vec<_> = confirmed.map(|path| path.addr.remote.ip()).collect();
         addresses.sort_unstable();
         addresses.dedup();
@@ -240,7 +242,7 @@ impl Paths {
 
     /// Whether no path is left that packets could leave by.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.list.iter().all(Path::is_suspended)
+        self.list.iter().all(|path| path.health().is_suspended())
     }
 
     /// Takes a round-trip time of path `id` measured by a control chunk.
@@ -254,7 +256,7 @@ impl Paths {
     pub(crate) fn supervision(&self, config: &Config, to: Option<IpAddr>) -> Option<Supervision> {
         let Some(remote) = to else { return Some(self.own_supervision.get(config)) };
         let path = self.list.iter().find(|path| path.addr.remote.ip() == remote)?;
-        Some(path.supervision(config))
+        Some(path.health.supervision(config))
     }
 
     /// Number of paths.
@@ -288,7 +290,7 @@ impl Paths {
     /// Largest payload that travels as one DATA chunk on every path (AMDCS without header). A path
     /// that is not confirmed carries none, and what a search finds of it is known only then.
     pub(crate) fn fragment_size(&self) -> usize {
-        let waits = |path: &Path| path.state == PathState::Unconfirmed && path.search().is_on();
+        let waits = |path: &Path| !path.health.is_confirmed() && path.search().is_on();
         let carriers = self.list.iter().filter(|path| !waits(path)).map(Path::fragment_size);
         carriers.min().or_else(|| self.list.first().map(Path::fragment_size)).unwrap_or(0)
     }

@@ -1,13 +1,14 @@
 //! One path.
 
+use super::arrivals::Arrivals;
 use super::congestion::Congestion;
 use super::flight::Flight;
 use super::heartbeat::Heartbeat;
 use super::regulation::PathRegime;
 use super::sharing::Delays;
 use super::{
-    Burst, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
-    PathState, Returns, Rtt, Timing,
+    Burst, Health, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathState, Rtt,
+    Timing,
 };
 use crate::config::{Config, EcnUse};
 use crate::time::{Duration, Instant};
@@ -23,18 +24,12 @@ const UDP_HEADER: usize = 8;
 pub(crate) struct Path {
     pub(super) id: PathId,
     pub(super) addr: PathAddr,
-    pub(super) state: PathState,
-    /// The peer has answered at its remote address, over this path or another one. To others little is sent.
-    pub(super) verified: bool,
-    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
-    pub(super) suspended: bool,
+    pub(super) health: Health,
     search: MtuSearch,
     pub(super) rtt: Rtt,
     pub(super) congestion: Congestion,
     /// What is under way, and what is known about it.
     pub(super) flight: Flight,
-    /// Consecutive errors (RFC 9260 section 8.2).
-    pub(super) error_count: u32,
     pub(super) heartbeat: Heartbeat,
     pub(super) burst: Burst,
     pub(super) pacer: Pacer,
@@ -42,23 +37,14 @@ pub(crate) struct Path {
     pub(super) gives_way_to: Option<PathId>,
     /// What is measured to find such paths, while several carry data.
     pub(super) delays: Option<Box<Delays>>,
-    /// When DATA came over it last, duplicates included.
-    pub(super) last_data_received: Option<Instant>,
-    /// When data came over it last, until it has been looked after that there may come more.
-    last_arrival: Option<Instant>,
+    pub(super) arrivals: Arrivals,
     /// Until when it takes no new data because a chunk was rescheduled.
     held_back: Option<Instant>,
-    /// When a SACK was sent last.
-    last_sack: Option<Instant>,
-    /// What SACKs may take of the way back.
-    pub(super) returns: Returns,
     pub(super) ecn: PathEcn,
     /// What it has carried.
     pub(super) stats: PathCounters,
     /// What is wanted of it, if anything ever was.
     pub(super) regime: PathRegime,
-    /// How it is supervised, if not as the configuration says.
-    pub(super) supervision: OwnSupervision,
 }
 
 impl Path {
@@ -79,28 +65,21 @@ impl Path {
         Self {
             id,
             addr,
-            state,
-            verified: state != PathState::Unconfirmed,
-            suspended: false,
+            health: Health::new(state),
             search,
             rtt: Rtt::new(config),
             congestion,
             flight: Flight::default(),
-            error_count: 0,
             heartbeat: Heartbeat::default(),
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             gives_way_to: None,
             delays: None,
-            last_data_received: None,
-            last_arrival: None,
+            arrivals: Arrivals::default(),
             held_back: None,
-            last_sack: None,
-            returns: Returns::default(),
             ecn: PathEcn::default(),
             stats: PathCounters::default(),
             regime: PathRegime::default(),
-            supervision: OwnSupervision::default(),
         }
     }
 
@@ -172,6 +151,16 @@ impl Path {
     /// As [`Self::pacer`].
     pub(crate) fn pacer_mut(&mut self) -> &mut Pacer {
         &mut self.pacer
+    }
+
+    /// What has come over it.
+    pub(crate) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// As [`Self::arrivals`].
+    pub(crate) fn arrivals_mut(&mut self) -> &mut Arrivals {
+        &mut self.arrivals
     }
 
     /// What it has carried.
@@ -262,50 +251,9 @@ impl Path {
         self.packet_size() - CommonHeader::LEN - Data::HEADER_LEN
     }
 
-    /// Whether the peer has answered at its remote address. To others little is sent.
-    pub(crate) fn is_verified(&self) -> bool {
-        self.verified
-    }
-
     /// The path to which it gives way because they share a bottleneck.
     pub(crate) fn gives_way_to(&self) -> Option<PathId> {
         self.gives_way_to
-    }
-
-    /// When DATA came over it last, duplicates included.
-    pub(crate) fn last_data_received(&self) -> Option<Instant> {
-        self.last_data_received
-    }
-
-    /// It is to be looked after that more data may come over it.
-    pub(crate) fn watch_arrivals(&mut self, now: Instant) {
-        self.last_arrival = Some(now);
-    }
-
-    /// When data came over it last, if that is watched.
-    pub(crate) fn last_arrival(&self) -> Option<Instant> {
-        self.last_arrival
-    }
-
-    /// That is not watched any more.
-    pub(crate) fn end_watch(&mut self) {
-        self.last_arrival = None;
-    }
-
-    /// A SACK has left in `len` bytes.
-    pub(crate) fn on_sack_sent(&mut self, now: Instant, len: usize) {
-        self.last_sack = Some(now);
-        self.returns.spend(len);
-    }
-
-    /// When a SACK was sent last.
-    pub(crate) fn last_sack(&self) -> Option<Instant> {
-        self.last_sack
-    }
-
-    /// By how much SACKs have taken more of the way back than they may.
-    pub(crate) fn sack_debt(&self) -> u32 {
-        self.returns.missing()
     }
 
     /// It takes no new data until then.

@@ -28,11 +28,13 @@ pub(crate) fn measured(srtts: &[u64]) -> (Paths, PathSet) {
 
 impl Path {
     pub(crate) fn set_state(&mut self, state: PathState) {
-        self.state = state;
+        let errors = self.health.errors();
+        self.health.set(state, errors);
     }
 
     pub(crate) fn set_errors(&mut self, errors: u32) {
-        self.error_count = errors;
+        let state = self.health.state();
+        self.health.set(state, errors);
     }
 
     pub(crate) fn congestion_mut(&mut self) -> &mut Congestion {

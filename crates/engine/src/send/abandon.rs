@@ -12,194 +12,86 @@
 
 use super::Outgoing;
 use super::Sender;
+use super::abandonment::Abandonment;
+use super::buffer::SendBuffer;
 use super::forward::Forward;
-use super::outstanding::SentChunk;
+use super::outstanding::{Outstanding, SentChunk};
 use super::perishable::MessageKey;
-use super::queue::Fragment;
-use super::reliability::{Abandoned, Failed, ReliabilityPolicy, Terms};
-use crate::config::{Config, Reliability, StreamClass};
+use super::queue::{Fragment, SendQueue};
+use super::reliability::Terms;
 use crate::path::{ChunkState, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::StreamId;
 
-/// What the sender knows about messages that may be given up, and about those that were.
-#[derive(Debug)]
-pub(super) struct Abandonment {
-    /// What holds for messages that are queued without a word about it, per stream and for the
-    /// others.
-    streams: BTreeMap<StreamId, Reliability>,
-    others: Reliability,
-    /// The peer follows when messages of which a part was sent are given up.
-    agreed: bool,
-    pub(super) forward: Forward,
-    /// Chunks sent that may be given up.
-    perishable: usize,
-    /// First chunks of messages with a priority, the least important last; of equal ones the oldest.
-    by_priority: BTreeSet<(u32, u64, Tsn64)>,
-    /// Messages given up of which the user does not know yet.
-    failed: Vec<Failed>,
-    counts: BTreeMap<(StreamId, ReliabilityPolicy), Abandoned>,
-    /// The cumulative TSN has passed abandoned chunks.
-    pub(super) passed: bool,
-}
-
-impl Abandonment {
-    pub(super) fn new(config: &Config, last: Tsn64) -> Self {
-        Self {
-            streams: BTreeMap::new(),
-            others: config.reliability,
-            agreed: false,
-            forward: Forward::new(last),
-            perishable: 0,
-            by_priority: BTreeSet::new(),
-            failed: Vec::new(),
-            counts: BTreeMap::new(),
-            passed: false,
-        }
-    }
-
-    /// What holds for messages of which nothing is said is as in `other`, and so is what was counted.
-    pub(super) fn adopt_defaults(&mut self, other: &Self) {
-        self.streams.clone_from(&other.streams);
-        self.others = other.others;
-        self.counts.clone_from(&other.counts);
-    }
-
-    /// A chunk is sent for the first time.
-    pub(super) fn on_sent(&mut self, tsn: Tsn64, fragment: &Fragment) {
-        self.perishable += usize::from(fragment.terms != Terms::Reliable);
-        if let Some(order) = priority_order(tsn, fragment) {
-            self.by_priority.insert(order);
-        }
-    }
-
-    /// The cumulative TSN has passed a chunk.
-    pub(super) fn on_gone(&mut self, tsn: Tsn64, fragment: &Fragment) {
-        self.perishable -= usize::from(fragment.terms != Terms::Reliable);
-        self.forget_priority(tsn, fragment);
-    }
-
-    fn forget_priority(&mut self, tsn: Tsn64, fragment: &Fragment) {
-        if let Some(order) = priority_order(tsn, fragment) {
-            self.by_priority.remove(&order);
-        }
-    }
-
-    fn note(&mut self, message: Outgoing, terms: Terms, sent: bool) {
-        let Some(policy) = terms.policy() else { return };
-        let counts = self.counts.entry((message.stream, policy)).or_default();
-        counts.sent += u64::from(sent);
-        counts.unsent += u64::from(!sent);
-        self.failed.push(Failed { message, policy, sent });
-    }
-}
-
-/// The place of a message in the order of priorities, if the fragment is its first.
-fn priority_order(tsn: Tsn64, fragment: &Fragment) -> Option<(u32, u64, Tsn64)> {
-    let Terms::Priority(priority) = fragment.terms else { return None };
-    let age = u64::MAX - tsn.since(Tsn64::initial(manypath_wire::Tsn(0)).before());
-    fragment.begin.then_some((priority, age, tsn))
+/// What giving up messages takes: where they wait, what was sent of them, and what the user and the peer are told.
+pub(crate) struct Abandoning<'a> {
+    now: Instant,
+    abandonment: &'a mut Abandonment,
+    forward: &'a mut Forward,
+    queue: &'a mut SendQueue,
+    outstanding: &'a mut Outstanding,
+    buffer: &'a mut SendBuffer,
+    paths: &'a mut Paths,
 }
 
 impl Sender {
-    /// The peer follows when messages of which a part was sent are given up.
-    pub(crate) fn allow_abandoning(&mut self) {
-        self.abandonment.agreed = true;
-        self.queue.halve_window_of_streams();
-    }
-
-    /// Whether messages of which a part was sent may be given up.
-    pub(crate) fn may_abandon(&self) -> bool {
-        self.abandonment.agreed
-    }
-
-    /// What holds from now on for messages of `stream`, or of all streams for which nothing was said,
-    /// that are queued without a word about it.
-    pub(crate) fn set_reliability(&mut self, stream: Option<StreamId>, reliability: Reliability) {
-        match stream {
-            Some(stream) => drop(self.abandonment.streams.insert(stream, reliability)),
-            None => self.abandonment.others = reliability,
+    /// Borrows what giving up messages takes.
+    pub(crate) fn abandoning<'a>(
+        &'a mut self,
+        now: Instant,
+        paths: &'a mut Paths,
+    ) -> Abandoning<'a> {
+        Abandoning {
+            now,
+            abandonment: &mut self.abandonment,
+            forward: &mut self.forward,
+            queue: &mut self.queue,
+            outstanding: &mut self.outstanding,
+            buffer: &mut self.buffer,
+            paths,
         }
     }
+}
 
-    /// What holds for messages of `stream` that are queued without a word about it.
-    pub(super) fn reliability(&self, stream: StreamId) -> Reliability {
-        let Abandonment { streams, others, .. } = &self.abandonment;
-        streams.get(&stream).copied().or_else(|| self.worth(stream)).unwrap_or(*others)
-    }
-
-    /// How long messages of a realtime stream are worth something.
-    fn worth(&self, stream: StreamId) -> Option<Reliability> {
-        let options = self.queue.options(stream);
-        let lifetime = options.max_delay.filter(|_| options.class == StreamClass::Realtime)?;
-        Some(Reliability::Lifetime(lifetime))
-    }
-
-    /// How many messages of `stream`, or of all, were given up by `policy`, or by any.
-    pub(crate) fn abandoned(
-        &self,
-        stream: Option<StreamId>,
-        policy: Option<ReliabilityPolicy>,
-    ) -> Abandoned {
-        let wanted = |(of, by): &(StreamId, ReliabilityPolicy)| {
-            stream.is_none_or(|stream| stream == *of) && policy.is_none_or(|policy| policy == *by)
-        };
-        let counts = self.abandonment.counts.iter().filter(|(key, _)| wanted(key));
-        counts.fold(Abandoned::default(), |sum, (_, Abandoned { unsent, sent })| Abandoned {
-            unsent: sum.unsent + unsent,
-            sent: sum.sent + sent,
-        })
-    }
-
-    /// The messages given up since the last call.
-    pub(crate) fn take_failed(&mut self) -> Vec<Failed> {
-        core::mem::take(&mut self.abandonment.failed)
-    }
-
+impl Abandoning<'_> {
     /// Gives up every message whose time has come. To be called before anything is sent.
-    pub(crate) fn give_up(&mut self, now: Instant, paths: &mut Paths) {
-        self.give_up_expired(now, paths);
-        if self.abandonment.agreed && self.abandonment.perishable > 0 {
-            self.give_up_lost(now, paths);
-            self.advance_forward(now, false);
+    pub(crate) fn give_up(&mut self) {
+        self.give_up_expired();
+        if self.abandonment.has_perishable() {
+            self.give_up_lost();
+            self.forward.advance(self.now, false, self.outstanding);
         }
     }
 
     /// Rules TR3 and TR5 of RFC 3758 section 4.1, and TR4 for what of a message has left.
-    fn give_up_expired(&mut self, now: Instant, paths: &mut Paths) {
-        while let Some(key) = self.queue.perishables.pop_expired(now) {
+    fn give_up_expired(&mut self) {
+        while let Some(key) = self.queue.perishables.pop_expired(self.now) {
             if !self.withdraw(key) {
-                self.give_up_begun(now, key, paths);
+                self.give_up_begun(key);
             }
         }
     }
 
     /// What is lost and may not be repeated is given up with the rest of its message.
-    fn give_up_lost(&mut self, now: Instant, paths: &mut Paths) {
-        let lost = paths.iter().flat_map(|path| path.flight().lost().iter());
+    fn give_up_lost(&mut self) {
+        let lost = self.paths.iter().flat_map(|path| path.flight().lost().iter());
         let doomed = |tsn: &Tsn64| {
             let chunk = self.outstanding.get(*tsn);
-            chunk.is_some_and(|chunk| !chunk.may_be_repeated(now))
+            chunk.is_some_and(|chunk| !chunk.may_be_repeated(self.now))
         };
         for tsn in lost.filter(doomed).collect::<Vec<_>>() {
-            self.abandon(now, tsn, paths);
+            self.abandon(tsn);
         }
     }
 
     /// Gives up less important messages until there is room for `message`. False if there would be
     /// none even so: then nothing is given up.
-    pub(super) fn make_room(
-        &mut self,
-        now: Instant,
-        (len, terms): (usize, Terms),
-        paths: &mut Paths,
-    ) -> bool {
-        self.give_up_expired(now, paths);
-        if len <= self.space() {
+    pub(super) fn make_room(&mut self, len: usize, terms: Terms) -> bool {
+        self.give_up_expired();
+        if len <= self.buffer.space(self.held()) {
             return true;
         }
         let priority = if let Terms::Priority(priority) = terms { Some(priority) } else { None };
@@ -211,10 +103,14 @@ impl Sender {
             self.withdraw(key);
         }
         for tsn in sent {
-            self.abandon(now, tsn, paths);
+            self.abandon(tsn);
         }
-        self.advance_forward(now, false);
-        len <= self.space()
+        self.forward.advance(self.now, false, self.outstanding);
+        len <= self.buffer.space(self.held())
+    }
+
+    fn held(&self) -> usize {
+        self.queue.messages() + self.outstanding.held()
     }
 
     /// Messages that make room for `len` bytes, the least important first and of equally important
@@ -222,20 +118,16 @@ impl Sender {
     fn less_important(&self, priority: Option<u32>, len: usize) -> (Vec<MessageKey>, Vec<Tsn64>) {
         let waiting = self.queue.perishables.below(priority);
         let waiting = waiting.map(|(priority, key)| (priority, Ok(key)));
-        let less = |other: u32| priority.is_none_or(|priority| other > priority);
-        let agreed = self.abandonment.agreed;
-        let on_way = self.abandonment.by_priority.iter().rev().filter(|_| agreed);
-        let on_way = on_way.take_while(|(other, ..)| less(*other));
-        let is_open = |tsn: Tsn64| self.outstanding.is_open(tsn);
-        let on_way = on_way.filter(|(_, _, tsn)| is_open(*tsn));
-        let on_way = on_way.map(|(priority, _, tsn)| (*priority, Err(*tsn)));
+        let on_way = self.abandonment.below(priority);
+        let on_way = on_way.filter(|(_, tsn)| self.outstanding.is_open(*tsn));
+        let on_way = on_way.map(|(priority, tsn)| (priority, Err(tsn)));
         let mut candidates: Vec<_> = waiting.chain(on_way).collect();
         candidates.sort_by(|(a, _), (b, _)| b.cmp(a));
         let (mut unsent, mut sent) = (Vec::new(), Vec::new());
-        let needed = (self.buffered + len).saturating_sub(self.size.limit);
+        let needed = self.buffer.lack(len);
         let (mut freed, mut count) = (0, 0);
         for (_, candidate) in candidates {
-            if freed >= needed && self.has_slots(count) {
+            if freed >= needed && self.buffer.has_slot(self.held().saturating_sub(count)) {
                 break;
             }
             count += 1;
@@ -245,7 +137,7 @@ impl Sender {
                     unsent.push(key);
                 }
                 Err(tsn) => {
-                    let message = self.message_of(tsn);
+                    let message = self.outstanding.message_of(tsn);
                     let held = message.filter_map(|tsn| self.outstanding.get(tsn));
                     freed += held.map(SentChunk::data_len).sum::<usize>();
                     sent.push(tsn);
@@ -258,14 +150,14 @@ impl Sender {
     /// Takes back a message of which nothing was sent. False if something was.
     fn withdraw(&mut self, key: MessageKey) -> bool {
         let Some((message, terms)) = self.queue.withdraw(key) else { return false };
-        self.buffered -= message.payload.len();
+        self.buffer.give_back(message.payload.len());
         self.abandonment.note(message, terms, false);
         true
     }
 
     /// The lifetime of a message is over of which a part was sent, and a part not.
-    fn give_up_begun(&mut self, now: Instant, key: MessageKey, paths: &mut Paths) {
-        if !self.abandonment.agreed {
+    fn give_up_begun(&mut self, key: MessageKey) {
+        if !self.abandonment.is_agreed() {
             return;
         }
         let of_it = |chunk: &SentChunk| chunk.fragment.stream == key.stream && !chunk.fragment.end;
@@ -279,17 +171,17 @@ impl Sender {
         // which nothing is outstanding.
         let last = ends.next().filter(|tsn| self.outstanding.get(*tsn).is_some_and(of_it));
         match last {
-            Some(tsn) => self.abandon(now, tsn, paths),
+            Some(tsn) => self.abandon(tsn),
             None => {
-                let bytes = self.abandon_rest(now, key.stream, paths);
+                let bytes = self.abandon_rest(key.stream);
                 self.note_sent(bytes);
             }
         }
     }
 
     /// Gives up the message that chunk `tsn` is a part of.
-    pub(super) fn abandon(&mut self, now: Instant, tsn: Tsn64, paths: &mut Paths) {
-        let message: Vec<_> = self.message_of(tsn).collect();
+    fn abandon(&mut self, tsn: Tsn64) {
+        let message: Vec<_> = self.outstanding.message_of(tsn).collect();
         let Some(chunk) = self.outstanding.get(tsn) else { return };
         if chunk.record.state == ChunkState::Abandoned {
             return;
@@ -299,9 +191,9 @@ impl Sender {
         let fragment = chunk.fragment.clone();
         let mut parts = Vec::new();
         for tsn in message {
-            parts.extend(self.abandon_chunk(tsn, paths));
+            parts.extend(self.abandon_chunk(tsn));
         }
-        if !is_whole && let Some((_, rest)) = self.abandon_rest(now, fragment.stream, paths) {
+        if !is_whole && let Some((_, rest)) = self.abandon_rest(fragment.stream) {
             parts.push(rest);
         }
         let payload = match &parts[..] {
@@ -317,64 +209,27 @@ impl Sender {
         self.abandonment.note(Outgoing { stream, ppid, unordered, payload }, terms, true);
     }
 
-    /// The chunks of the message that `tsn` is one of, as far as they are outstanding, in order.
-    fn message_of(&self, tsn: Tsn64) -> impl Iterator<Item = Tsn64> {
-        let own = self.outstanding.get(tsn).map(|chunk| &chunk.fragment);
-        let same = move |other: &Fragment| own.is_some_and(|own| own.is_of_message(other));
-        let fragment = move |tsn| self.outstanding.get(tsn).map(|chunk| &chunk.fragment);
-        let ahead = tsn.since(self.outstanding.cum());
-        let mut first = tsn;
-        for back in 0..ahead {
-            let at = self.outstanding.cum().plus(ahead - back);
-            let Some(other) = fragment(at).filter(|other| same(other)) else { continue };
-            first = at;
-            if other.begin {
-                break;
-            }
-        }
-        let mut ended = false;
-        let count = self.outstanding.next_tsn().since(first);
-        (0..count)
-            .map(move |ahead| first.plus(ahead))
-            .map_while(move |tsn| {
-                let other = fragment(tsn).filter(|_| !ended)?;
-                let of_it = same(other);
-                ended = of_it && other.end;
-                Some((tsn, of_it))
-            })
-            .filter_map(|(tsn, of_it)| of_it.then_some(tsn))
-    }
-
     /// Chunk `tsn` is given up. Returns its user data if that is still held.
-    fn abandon_chunk(&mut self, tsn: Tsn64, paths: &mut Paths) -> Option<Bytes> {
+    fn abandon_chunk(&mut self, tsn: Tsn64) -> Option<Bytes> {
         let mut chunk = self.outstanding.abandon(tsn)?;
         let data = chunk.data_len();
         self.abandonment.forget_priority(tsn, &chunk.fragment);
-        self.buffered = self.buffered.saturating_sub(data);
+        self.buffer.give_back(data);
         // Its number stays in use until the receiver has skipped it.
         self.queue.on_acked(&Fragment { end: false, ..chunk.fragment.clone() });
-        let path = paths.get_mut(chunk.record.path)?;
+        let path = self.paths.get_mut(chunk.record.path)?;
         path.flight_mut().on_abandoned(tsn, chunk.tracked());
-        match chunk.record.state {
-            ChunkState::InFlight => self.in_flight = self.in_flight.saturating_sub(data),
-            ChunkState::Lost => self.lost = self.lost.saturating_sub(data),
-            ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => {}
-        }
+        self.outstanding.on_done(chunk.record.state, data);
         Some(chunk.fragment.payload)
     }
 
     /// What of the first message of `stream` was not sent is given up; its end gets a TSN.
-    fn abandon_rest(
-        &mut self,
-        now: Instant,
-        stream: StreamId,
-        paths: &Paths,
-    ) -> Option<(Fragment, Bytes)> {
+    fn abandon_rest(&mut self, stream: StreamId) -> Option<(Fragment, Bytes)> {
         let (end, rest) = self.queue.cut_short(stream)?;
-        self.buffered = self.buffered.saturating_sub(rest.len());
+        self.buffer.give_back(rest.len());
         let tsn = self.outstanding.next_tsn();
         self.abandonment.on_sent(tsn, &end);
-        self.outstanding.push(SentChunk::new(end.clone(), paths.primary(), now));
+        self.outstanding.push(SentChunk::new(end.clone(), self.paths.primary(), self.now));
         self.outstanding.abandon(tsn);
         Some((end, rest))
     }

@@ -8,12 +8,13 @@
 //! So each path obeys its own congestion control, and a slow path carries as many copies as it can, of
 //! what is not acknowledged yet.
 
-use super::Sender;
+use super::outstanding::Outstanding;
+use super::queue::SendQueue;
 use crate::config::{PathScheduling, Redundancy};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
-use manypath_wire::PacketWriter;
+use manypath_wire::StreamId;
 use manypath_wire::chunk::Tsns;
 
 /// Which chunks are copied.
@@ -28,9 +29,9 @@ enum Which {
 /// What may wait on a stream that is sparse: a large packet.
 const SPARSE: usize = 1500;
 
-/// Copies of all paths.
+/// Which chunks are sent on several paths, and whether any were.
 #[derive(Debug)]
-pub(super) struct Copies {
+pub(crate) struct Copies {
     which: Which,
     /// The peer has told of duplicates: if it does not any more, the path may have failed.
     confirmed: bool,
@@ -65,44 +66,28 @@ impl Copies {
     pub(super) fn is_on(&self) -> bool {
         self.used || self.which == Which::All
     }
-}
 
-impl From<Redundancy> for Which {
-    fn from(redundancy: Redundancy) -> Self {
-        match redundancy {
-            Redundancy::Off => Self::None,
-            Redundancy::Interactive => Self::Interactive,
-            Redundancy::Sparse => Self::Sparse,
-            Redundancy::All => Self::All,
-        }
-    }
-}
-
-impl Sender {
     /// From now on other streams are sent on several paths. Copies that are under way stay accounted for.
     pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy, paths: &mut Paths) {
-        self.copies.which = Which::from(redundancy);
+        self.which = Which::from(redundancy);
         if redundancy == Redundancy::Off {
             paths.iter_mut().for_each(|path| path.flight_mut().want_no_copies());
         }
     }
 
-    /// Chunk `tsn` has left for the first time, on `id`: the other paths are to send it too.
-    pub(super) fn want_copies(
+    /// Chunk `tsn` of `stream` has left for the first time, on `id`: the other paths are to send it too.
+    pub(super) fn want(
         &mut self,
-        tsn: Tsn64,
-        id: PathId,
-        usable: PathSet,
+        (stream, tsn): (StreamId, Tsn64),
+        queue: &SendQueue,
+        (id, usable): (PathId, PathSet),
         paths: &mut Paths,
     ) {
-        let Some(stream) = self.outstanding.get(tsn).map(|chunk| chunk.fragment.stream) else {
-            return;
-        };
-        let options = self.queue.options(stream);
+        let options = queue.options(stream);
         let is_hurried = options.class.is_hurried();
-        let is_sparse = || self.queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
+        let is_sparse = || queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
         let wanted = options.redundant
-            || match self.copies.which {
+            || match self.which {
                 Which::None => false,
                 Which::All => true,
                 Which::Interactive => is_hurried,
@@ -111,43 +96,21 @@ impl Sender {
         if !wanted {
             return;
         }
-        self.copies.used |= !usable.is_only(id);
+        self.used |= !usable.is_only(id);
         let others = paths.iter_mut().filter(|path| path.id() != id && usable.contains(path.id()));
         others.for_each(|path| path.flight_mut().want_copy(tsn));
     }
 
-    /// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet
-    /// that is being built.
-    pub(super) fn next_copy(&self, now: Instant, path: &Path, flight: usize) -> Option<Tsn64> {
-        let carrier = |tsn| self.outstanding.carrier(tsn);
-        path.next_copy(carrier).filter(|_| path.may_send(now, flight))
-    }
-
-    /// Appends copies for path `id` to `packet`. Returns their number.
-    pub(super) fn fill_copies(
-        &self,
-        now: Instant,
-        (id, flight): (PathId, usize),
-        paths: &mut Paths,
-        packet: &mut PacketWriter<'_>,
-    ) -> usize {
-        let mut written = 0;
-        while let Some(path) = paths.get_mut(id) {
-            let Some(tsn) = self.next_copy(now, path, flight) else { break };
-            let Some(chunk) = self.outstanding.get(tsn) else { break };
-            if packet.push(&chunk.to_chunk(tsn, false)).is_err() {
-                break;
-            }
-            path.on_copy_sent(now, tsn, chunk.wire_len());
-            written += 1;
-        }
-        written
-    }
-
     /// A SACK that came over `via` tells of chunk `tsn`. If a copy on that path was first, the chunk is
     /// accounted there from now on.
-    pub(super) fn attribute(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+    pub(super) fn attribute(
+        now: Instant,
+        tsn: Tsn64,
+        via: PathId,
+        outstanding: &mut Outstanding,
+        paths: &mut Paths,
+    ) {
+        let Some(chunk) = outstanding.get_mut(tsn) else { return };
         let from = chunk.record.path;
         if from == via || !chunk.record.state.is_open() {
             return;
@@ -161,42 +124,65 @@ impl Sender {
 
     /// What arrived a second time: of the transmissions that are under way the one on `via`, otherwise
     /// the oldest.
-    pub(super) fn take_duplicates(
+    pub(super) fn on_duplicates(
         &mut self,
         now: Instant,
         duplicates: Tsns<'_>,
+        cum: Tsn64,
         via: PathId,
         paths: &mut Paths,
     ) {
-        if !self.copies.is_on() {
+        if !self.is_on() {
             return;
         }
         for tsn in duplicates.iter() {
-            let tsn = Tsn64::near(tsn, self.outstanding.cum());
+            let tsn = Tsn64::near(tsn, cum);
             let copied =
                 |path: &Path| Some((path.id() != via, path.flight().copied_at(tsn)?, path.id()));
             let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
             if let Some(path) = paths.get_mut(id) {
-                self.copies.confirmed |= path.on_copy_acked(now, tsn);
+                self.confirmed |= path.on_copy_acked(now, tsn);
             }
         }
     }
 
     /// Forgets chunks that need no copies any more.
-    pub(super) fn prune_copies(&mut self, paths: &mut Paths) {
+    pub(super) fn prune(&mut self, outstanding: &Outstanding, paths: &mut Paths) {
         for path in paths.iter_mut() {
-            path.flight_mut().prune_copies(|tsn| !self.outstanding.is_open(tsn));
+            path.flight_mut().prune_copies(|tsn| !outstanding.is_open(tsn));
         }
         let may_come =
-            self.copies.which != Which::None || paths.iter().any(|path| path.flight().has_copies());
-        self.copies.used &= may_come;
+            self.which != Which::None || paths.iter().any(|path| path.flight().has_copies());
+        self.used &= may_come;
     }
 
     /// Nothing more is expected of the copies on `id`. Returns whether they were all that was in flight
     /// there and the peer may be one that never tells of duplicates: then that says nothing about the
     /// path.
-    pub(super) fn drop_copies(&self, id: PathId, paths: &mut Paths) -> bool {
+    pub(super) fn drop_on(&self, id: PathId, paths: &mut Paths) -> bool {
         let alone = paths.get_mut(id).is_some_and(|path| path.flight_mut().drop_copies());
-        alone && !self.copies.confirmed
+        alone && !self.confirmed
     }
+}
+
+impl From<Redundancy> for Which {
+    fn from(redundancy: Redundancy) -> Self {
+        match redundancy {
+            Redundancy::Off => Self::None,
+            Redundancy::Interactive => Self::Interactive,
+            Redundancy::Sparse => Self::Sparse,
+            Redundancy::All => Self::All,
+        }
+    }
+}
+
+/// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet that is being built.
+pub(super) fn next_copy(
+    outstanding: &Outstanding,
+    now: Instant,
+    path: &Path,
+    flight: usize,
+) -> Option<Tsn64> {
+    let carrier = |tsn| outstanding.carrier(tsn);
+    path.next_copy(carrier).filter(|_| path.may_send(now, flight))
 }

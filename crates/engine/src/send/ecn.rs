@@ -2,8 +2,9 @@
 //! once per window (RFC 3168 section 6.1.2).
 
 use super::Sender;
+use super::outstanding::Outstanding;
 use crate::ecn::Ecn;
-use crate::path::{Path, PathId, Paths};
+use crate::path::{PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::Tsn;
@@ -25,33 +26,18 @@ impl Sender {
     /// and a mark on a retransmission could not be told from one on the first transmission, nor the loss
     /// of one that says the same be seen. Nor is the probe of a closed window: it would be lost for good.
     pub(crate) fn next_ecn(&self, now: Instant, id: PathId, paths: &Paths) -> Ecn {
-        let Some(path) = paths.get(id).filter(|path| path.ecn().is_used()) else {
+        if !paths.get(id).is_some_and(|path| path.ecn().is_used()) {
             return Ecn::NotEct;
-        };
-        if self.is_stopped() || self.repeats_next(now, path, paths) {
-            Ecn::NotEct
-        } else {
-            Ecn::Ect0
         }
-    }
-
-    /// Whether nothing is under way: if the window is closed, what is sent now is its probe.
-    fn is_stopped(&self) -> bool {
-        self.in_flight == 0 && self.window.is_closed()
-    }
-
-    /// Whether the next packet for `path` holds something that was sent before, here or elsewhere.
-    fn repeats_next(&self, now: Instant, path: &Path, paths: &Paths) -> bool {
-        if self.lost == 0 && !self.copies.is_on() && self.rules.experiment.rescheduling_percent == 0
-        {
-            return false;
-        }
-        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
-        let worth =
-            usable.contains(path.id()) && self.is_worth_using(now, paths, usable, path.id());
-        self.next_repeat(now, path, path.in_flight(), worth, paths, repeaters).is_some()
-            || self.to_reschedule(now, path, path.in_flight(), usable).is_some()
-            || self.next_copy(now, path, path.in_flight()).is_some()
+        // Nothing is under way: if the window is closed, what is sent now is its probe.
+        let outstanding = &self.outstanding;
+        let is_stopped = outstanding.in_flight() == 0 && outstanding.window().is_closed();
+        let may_repeat = outstanding.lost() > 0
+            || self.copies.is_on()
+            || self.rules.experiment.rescheduling_percent > 0;
+        let repeats =
+            || may_repeat && self.opportunity(now, id, paths).is_some_and(|it| it.repeats());
+        if is_stopped || repeats() { Ecn::NotEct } else { Ecn::Ect0 }
     }
 
     /// The peer got a packet with CE whose lowest TSN is `tsn`.
@@ -60,35 +46,41 @@ impl Sender {
         if tsn >= self.outstanding.next_tsn() {
             return EchoOutcome::NeverSent;
         }
-        let Some((id, number)) = self.carrier(tsn, paths) else {
+        let Some((id, number)) = first_carrier(&self.outstanding, tsn, paths) else {
             let primary = paths.primary();
             if let Some(path) = paths.get_mut(primary) {
                 path.ecn_mut().want_cwr_for_all(tsn);
             }
             return EchoOutcome::Unattributed;
         };
-        let group = paths.couple(self.usable(paths));
+        let group = self.choice.couple(paths);
+        let detection = &mut self.detection;
         if let Some(path) = paths.get_mut(id) {
-            if path.on_echo(tsn) && self.enter_recovery(self.recovery.is_active(), path) {
+            if path.on_echo(tsn)
+                && detection.enter_recovery(detection.is_recovering(), path, &self.outstanding)
+            {
                 path.cut_for_mark(now, number, &group);
             }
             path.want_cwr(now, tsn);
         }
         EchoOutcome::Answered
     }
+}
 
-    /// The path on which chunk `tsn` left ECN-capable, which is its first one, and the number of its
-    /// transmission there if that is known. Once the chunk is acknowledged only the last CWR still tells,
-    /// or that there is no other path.
-    fn carrier(&self, tsn: Tsn64, paths: &Paths) -> Option<(PathId, Option<u64>)> {
-        let told = || paths.iter().find(|path| path.ecn().has_told(tsn)).map(|path| path.id());
-        let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
-        let of_chunk =
-            self.outstanding.get(tsn).and_then(|chunk| match chunk.record.transmissions {
-                1 => Some((chunk.record.path, Some(chunk.record.number))),
-                2 => Some((chunk.record.from, None)),
-                _ => Some((chunk.record.path, None)).filter(|_| !chunk.record.moved),
-            });
-        of_chunk.or_else(|| told().or_else(only).map(|id| (id, None)))
-    }
+/// The path on which chunk `tsn` left ECN-capable, which is its first one, and the number of its
+/// transmission there if that is known. Once the chunk is acknowledged only the last CWR still tells,
+/// or that there is no other path.
+fn first_carrier(
+    outstanding: &Outstanding,
+    tsn: Tsn64,
+    paths: &Paths,
+) -> Option<(PathId, Option<u64>)> {
+    let told = || paths.iter().find(|path| path.ecn().has_told(tsn)).map(|path| path.id());
+    let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
+    let of_chunk = outstanding.get(tsn).and_then(|chunk| match chunk.record.transmissions {
+        1 => Some((chunk.record.path, Some(chunk.record.number))),
+        2 => Some((chunk.record.from, None)),
+        _ => Some((chunk.record.path, None)).filter(|_| !chunk.record.moved),
+    });
+    of_chunk.or_else(|| told().or_else(only).map(|id| (id, None)))
 }

@@ -1,10 +1,15 @@
 //! Writing DATA chunks into a packet (RFC 9260 section 6.1): what was lost first, then new data, as
-//! far as the packet, the path's congestion window and the peer's window allow.
+//! far as the packet, the path's congestion window and the peer's window allow. What may go next says `Opportunity`;
+//! here it is written, taken for sent, and counted.
 
 use super::Sender;
+use super::copies::next_copy;
+use super::opportunity::Opportunity;
 use super::outstanding::SentChunk;
+use super::queue::Fragment;
+use super::rules::Rules;
 use super::spurious::Repetition;
-use crate::config::{PathSuspicion, RetransmissionPolicy};
+use crate::config::PathSuspicion;
 use crate::ecn::Ecn;
 use crate::path::{Loss, Path, PathId, PathSet, Paths};
 use crate::time::Instant;
@@ -24,23 +29,20 @@ impl Filled {
     const NOTHING: Self = Self { chunks: 0, ecn: Ecn::NotEct };
 }
 
-/// The packet that is being filled.
-struct Job {
+/// The packet that is being filled for one path.
+struct Filling<'a, 'p> {
+    sender: &'a mut Sender,
+    paths: &'a mut Paths,
+    packet: &'a mut PacketWriter<'p>,
     now: Instant,
     id: PathId,
-    usable: PathSet,
-    /// Paths that may carry what was lost.
-    repeaters: PathSet,
-    /// Flight of the path before the packet.
-    flight: usize,
-    /// Whether the path is worth using for what waits (see `schedule::path`).
-    worth: bool,
     /// Ask for an acknowledgement without delay (RFC 7053).
     immediate: bool,
-    /// New chunks leave in an ECN-capable packet.
-    ecn: bool,
-    /// It is not for what other paths have lost.
-    own: bool,
+    /// What is said of these by [`Opportunity`].
+    usable: PathSet,
+    repeaters: PathSet,
+    flight: usize,
+    worth: bool,
 }
 
 impl Sender {
@@ -56,184 +58,210 @@ impl Sender {
         if self.has_nothing_to_send() {
             return Filled::NOTHING;
         }
-        let ecn = self.next_ecn(now, id, paths);
-        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
-        let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
-        let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id())) else {
+        let ecn = self.next_ecn(now, id, paths).is_capable();
+        let may = self.opportunity(now, id, paths).filter(|it| it.repeaters.contains(id));
+        let Some(Opportunity { usable, repeaters, worth, .. }) = may else {
             return Filled::NOTHING;
         };
+        let by_time = self.is_racking();
+        let Some(path) = paths.get_mut(id) else { return Filled::NOTHING };
         path.begin_packet(now, usable);
-        let immediate = self.wants_prompt_sacks(path);
-        let flight = path.in_flight();
-        let ecn = ecn.is_capable();
-        let job = Job { now, id, usable, repeaters, flight, worth, immediate, ecn, own: false };
-        let job = Job { own: self.has_own_turn(&job, paths), ..job };
-        let repeated =
-            self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
-        let copied = self.fill_copies(now, (id, job.flight), paths, packet);
+        let (immediate, flight) =
+            (wants_prompt_sacks(&self.rules, by_time, path), path.in_flight());
+        let sender = &mut *self;
+        let mut filling =
+            Filling { sender, paths, packet, now, id, immediate, usable, repeaters, flight, worth };
+        let (own, lost) = filling.fill_lost();
+        let repeated = lost + filling.fill_rescheduled();
+        let copied = filling.fill_copies();
         let ecn = ecn && repeated + copied == 0;
-        let new = self.fill_new(&Job { ecn, ..job }, paths, packet);
+        let new = filling.fill_new(ecn);
         let written = repeated + copied + new;
         self.counts.repeated += (repeated + copied) as u64;
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
-            path.end_packet(now, job.flight, repeated > 0 && !job.own);
+            path.end_packet(now, flight, repeated > 0 && !own);
         }
         let ecn = if ecn && new > 0 { Ecn::Ect0 } else { Ecn::NotEct };
         Filled { chunks: written, ecn }
     }
+}
 
-    /// Whether the peer is to acknowledge a packet on `path` without delay. A window of a few packets
-    /// leaves no room for delayed acknowledgements: they would be a large part of its round trip, and
-    /// losses show by the times of acknowledgements.
-    fn wants_prompt_sacks(&self, path: &Path) -> bool {
-        let (window, packet) = (path.congestion().window(), path.congestion().chunk_limit());
-        let fills = path.in_flight() + 2 * packet >= window;
-        let is_small = window <= 4 * packet || (self.is_racking() && fills && window < 8 * packet);
-        path.flight().probes_tail() || (self.rules.immediate_sacks && is_small)
+impl Filling<'_, '_> {
+    /// What the path may send beside what the packet has.
+    fn opportunity(&self) -> Option<Opportunity<'_>> {
+        let Self { ref sender, ref paths, now, usable, repeaters, flight, worth, .. } = *self;
+        let path = paths.get(self.id)?;
+        Some(Opportunity { sender, paths, path, now, usable, repeaters, flight, worth })
     }
 
-    /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
-    /// are tied to a path must not stall because another one has failed, so every other packet is
-    /// theirs. Without path suspicion what is lost goes first, as section 6.1 rule C has it.
-    fn has_own_turn(&self, job: &Job, paths: &Paths) -> bool {
-        let takes_turns =
-            self.rules.path_suspicion != PathSuspicion::Off && self.queue.is_mapping();
-        let path = paths.get(job.id).filter(|path| takes_turns && path.flight().has_helped());
-        let Some(path) = path else { return false };
-        let next = self.next_repeat(job.now, path, job.flight, job.worth, paths, job.repeaters);
-        let chunk = next.and_then(|tsn| self.outstanding.get(tsn));
-        if chunk.is_none_or(|chunk| chunk.record.path == job.id) {
-            return false;
+    /// Sends again what was lost. Returns whether that is only what the path itself has lost, the packet being its
+    /// own, and how many chunks that were.
+    fn fill_lost(&mut self) -> (bool, usize) {
+        if self.sender.outstanding.lost() == 0 {
+            return (false, 0);
         }
-        let taker = self.taker(job.now, paths, job.usable, job.id);
-        self.next_own_repeat(job, path).is_some()
-            || (job.worth
-                && self.queue.has_own(taker)
-                && self.next_new(job.now, path, job.flight, paths, job.usable).is_some())
-    }
-
-    /// What of its own losses `path` may repeat now.
-    fn next_own_repeat(&self, job: &Job, path: &Path) -> Option<Tsn64> {
-        let reported = path.flight().lost().first(Loss::Reported);
-        let stays = self.rules.experiment.fast_retransmission_policy == RetransmissionPolicy::Same;
-        reported.filter(|_| stays && path.may_repeat(job.now, job.flight))
-    }
-
-    fn fill_lost(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
+        let own = self.opportunity().is_some_and(|it| it.has_own_turn());
         let mut written = 0;
-        while let Some(path) = paths.get(job.id) {
-            let next = if job.own {
-                self.next_own_repeat(job, path)
-            } else {
-                self.next_repeat(job.now, path, job.flight, job.worth, paths, job.repeaters)
-            };
+        while let Some(it) = self.opportunity() {
+            let next = if own { it.next_own_repeat() } else { it.next_repeat() };
             let Some(tsn) = next else { break };
-            let Some(chunk) = self.outstanding.get(tsn) else { break };
-            if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
+            let Some(chunk) = self.sender.outstanding.get(tsn) else { break };
+            if self.packet.push(&chunk.to_chunk(tsn, self.immediate)).is_err() {
                 break;
             }
-            self.on_repeated(job.now, tsn, job.id, paths);
-            self.note_size(tsn, packet.len(), paths);
+            self.on_repeated(tsn);
             written += 1;
         }
-        if let Some(path) = paths.get_mut(job.id).filter(|_| written > 0) {
+        if let Some(path) = self.paths.get_mut(self.id).filter(|_| written > 0) {
             path.flight_mut().end_fast_packet();
         }
-        written
+        (own, written)
     }
 
     /// Sends the chunk again that holds up all others.
-    fn fill_rescheduled(
-        &mut self,
-        job: &Job,
-        paths: &mut Paths,
-        packet: &mut PacketWriter<'_>,
-    ) -> usize {
-        let Some(path) = paths.get(job.id) else { return 0 };
-        let Some(tsn) = self.to_reschedule(job.now, path, job.flight, job.usable) else { return 0 };
-        let Some(chunk) = self.outstanding.get(tsn) else { return 0 };
-        if packet.push(&chunk.to_chunk(tsn, true)).is_err() {
+    fn fill_rescheduled(&mut self) -> usize {
+        if self.sender.rules.experiment.rescheduling_percent == 0 {
             return 0;
         }
-        self.reschedule(job.now, tsn, job.usable, paths);
-        self.on_repeated(job.now, tsn, job.id, paths);
-        self.note_size(tsn, packet.len(), paths);
+        let next = self.opportunity().and_then(|it| it.to_reschedule());
+        let chunk = next.and_then(|tsn| Some((tsn, self.sender.outstanding.get(tsn)?)));
+        let Some((tsn, chunk)) = chunk else { return 0 };
+        if self.packet.push(&chunk.to_chunk(tsn, true)).is_err() {
+            return 0;
+        }
+        self.sender.outstanding.reschedule(self.now, tsn, self.usable, self.paths);
+        self.on_repeated(tsn);
         1
     }
 
-    fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
-        let (kind, header) = (self.chunk_type(), self.header_len());
+    /// Sends copies of what is under way on other paths.
+    fn fill_copies(&mut self) -> usize {
         let mut written = 0;
-        let has_room = |packet: &PacketWriter<'_>| job.worth && header < packet.room_for(kind);
-        while let Some(path) = paths.get(job.id).filter(|_| has_room(packet)) {
-            let next = self.next_new(job.now, path, job.flight, paths, job.usable);
-            let Some((stream, len)) = next else { break };
-            let Some(len) = self.fitting(stream, len, packet.room_for(kind)) else { break };
-            let Some(mut fragment) = self.queue.pop(stream, job.id, len) else { break };
-            // Nothing as large goes behind it before a SACK opens the window.
-            fragment.prompt |= self.queue.ending && self.rwnd_for_new() < 2 * len;
-            self.counts.on_new(&fragment);
-            let mut chunk = SentChunk::new(fragment, job.id, job.now);
-            let tsn = self.outstanding.next_tsn();
-            if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
-                debug_assert!(false, "the room was looked at");
+        while let Some(path) = self.paths.get_mut(self.id) {
+            let outstanding = &self.sender.outstanding;
+            let Some(tsn) = next_copy(outstanding, self.now, path, self.flight) else { break };
+            let Some(chunk) = outstanding.get(tsn) else { break };
+            if self.packet.push(&chunk.to_chunk(tsn, false)).is_err() {
+                break;
             }
-            self.abandonment.on_sent(tsn, &chunk.fragment);
-            let Some(path) = paths.get_mut(job.id) else { break };
-            let is_probe = len > self.rwnd_for_new();
-            path.on_new_sent(job.now, tsn, chunk.tracked());
-            chunk.record.capable = job.ecn;
-            self.outstanding.push(chunk);
-            self.on_sent(job.now, len, path);
-            if is_probe {
-                self.on_probe_sent(job.now, tsn, path);
-            }
-            self.note_size(tsn, packet.len(), paths);
-            self.want_copies(tsn, job.id, job.usable, paths);
+            path.on_copy_sent(self.now, tsn, chunk.wire_len());
             written += 1;
         }
         written
     }
 
-    /// A lost chunk has been written into a packet for path `id`.
-    fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+    /// Sends new data, in an ECN-capable packet or not.
+    fn fill_new(&mut self, ecn: bool) -> usize {
+        let (kind, header) = (self.sender.queue.chunk_type(), self.sender.queue.header_len());
+        let mut written = 0;
+        while self.worth && header < self.packet.room_for(kind) {
+            let Some((stream, len)) = self.opportunity().and_then(|it| it.next_new()) else {
+                break;
+            };
+            let room = self.packet.room_for(kind) - header;
+            let Sender { queue, outstanding, fragmentation, .. } = &mut *self.sender;
+            let rest = || queue.stream(stream).map_or(0, |stream| stream.next_len());
+            let Some(len) = fragmentation.fitting(len, room, || rest() > len) else { break };
+            let Some(mut fragment) = queue.pop(stream, self.id, len) else { break };
+            // Nothing as large goes behind it before a SACK opens the window.
+            fragment.prompt |= queue.ending && outstanding.rwnd_for_new() < 2 * len;
+            self.on_new(fragment, ecn);
+            written += 1;
+        }
+        written
+    }
+
+    /// A fragment leaves in a chunk of its own.
+    fn on_new(&mut self, fragment: Fragment, ecn: bool) {
+        let Self { sender, paths, packet, now, id, immediate, usable, .. } = self;
+        let (now, id, stream, len) = (*now, *id, fragment.stream, fragment.payload.len());
+        sender.counts.on_new(&fragment);
+        let mut chunk = SentChunk::new(fragment, id, now);
+        let tsn = sender.outstanding.next_tsn();
+        if packet.push(&chunk.to_chunk(tsn, *immediate)).is_err() {
+            debug_assert!(false, "the room was looked at");
+        }
+        sender.abandonment.on_sent(tsn, &chunk.fragment);
+        let Some(path) = paths.get_mut(id) else { return };
+        let is_probe = len > sender.outstanding.rwnd_for_new();
+        path.on_new_sent(now, tsn, chunk.tracked());
+        chunk.record.capable = ecn;
+        chunk.record.large = is_large(path, packet.len());
+        sender.outstanding.push(chunk);
+        on_sent(sender, now, len, path);
+        if is_probe {
+            on_probe_sent(sender, now, tsn, path);
+        }
+        sender.copies.want((stream, tsn), &sender.queue, (id, *usable), paths);
+    }
+
+    /// A lost chunk has been written into the packet.
+    fn on_repeated(&mut self, tsn: Tsn64) {
+        let Self { sender, paths, packet, now, id, .. } = self;
+        let Some(chunk) = sender.outstanding.get_mut(tsn) else { return };
         let (from, sent, len) = (chunk.record.path, chunk.record.last_sent, chunk.data_len());
-        self.lost = self.lost.saturating_sub(len);
-        let repeated = paths.get_mut(from).map(|old| old.on_repeated(tsn, len, id));
+        let repeated = paths.get_mut(from).map(|old| old.on_repeated(tsn, len, *id));
         let (loss, probe) = repeated.unwrap_or((Loss::Reported, false));
         chunk.record.timed_out |= loss == Loss::TimedOut;
         let reported = loss == Loss::Reported && !probe;
-        self.repetitions.push(Repetition { tsn, from, sent, reported });
-        let Some(path) = paths.get_mut(id) else { return };
-        path.on_repetition_sent(now, tsn, chunk.tracked());
-        self.on_sent(now, len, path);
-        if self.window.probe() == Some(tsn) {
-            self.on_probe_sent(now, tsn, path);
+        sender.repetitions.push(Repetition { tsn, from, sent, reported });
+        let Some(path) = paths.get_mut(*id) else { return };
+        path.on_repetition_sent(*now, tsn, chunk.tracked());
+        chunk.record.large = is_large(path, packet.len());
+        sender.outstanding.on_repeated(len);
+        on_sent(sender, *now, len, path);
+        if sender.outstanding.window().probe() == Some(tsn) {
+            on_probe_sent(sender, *now, tsn, path);
         }
     }
+}
 
-    /// A chunk with `data` bytes has been written into a packet for `path`.
-    fn on_sent(&mut self, now: Instant, data: usize, path: &mut Path) {
-        self.in_flight += data;
-        self.window.on_sent(data);
-        path.note_share(now, self.queue.most_on(path.id()));
+impl Opportunity<'_> {
+    /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
+    /// are tied to a path must not stall because another one has failed, so every other packet is
+    /// theirs. Without path suspicion what is lost goes first, as section 6.1 rule C has it.
+    fn has_own_turn(&self) -> bool {
+        let Sender { rules, queue, outstanding, .. } = self.sender;
+        let takes_turns = rules.path_suspicion != PathSuspicion::Off && queue.is_mapping();
+        if !takes_turns || !self.path.flight().has_helped() {
+            return false;
+        }
+        let chunk = self.next_repeat().and_then(|tsn| outstanding.get(tsn));
+        if chunk.is_none_or(|chunk| chunk.record.path == self.path.id()) {
+            return false;
+        }
+        self.next_own_repeat().is_some()
+            || (self.worth && queue.has_own(self.taker()) && self.next_new().is_some())
     }
+}
 
-    /// The packet that chunk `tsn` is in has `len` bytes so far. That a packet with more behind it was
-    /// large is seen by its last chunk. One in IP fragments says nothing about the MTU.
-    fn note_size(&mut self, tsn: Tsn64, len: usize, paths: &Paths) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        let path = paths.get(chunk.record.path);
-        chunk.record.large =
-            path.is_some_and(|path| path.is_large(len) && len <= path.packet_size());
-    }
+/// Whether the peer is to acknowledge a packet on `path` without delay. A window of a few packets
+/// leaves no room for delayed acknowledgements: they would be a large part of its round trip, and
+/// losses that are found `by_time` show by the times of acknowledgements.
+fn wants_prompt_sacks(rules: &Rules, by_time: bool, path: &Path) -> bool {
+    let (window, packet) = (path.congestion().window(), path.congestion().chunk_limit());
+    let fills = path.in_flight() + 2 * packet >= window;
+    let is_small = window <= 4 * packet || (by_time && fills && window < 8 * packet);
+    path.flight().probes_tail() || (rules.immediate_sacks && is_small)
+}
 
-    /// The chunk is a probe of a closed window: its timer is the pause until the next one.
-    fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
-        self.window.on_probe_sent(now, tsn);
-        let pause = self.window.probe_pause(path.rtt().rto(), path.rtt().rto_max());
-        path.flight_mut().start_t3(now, pause);
-    }
+/// A chunk with `data` bytes has been written into a packet for `path`.
+fn on_sent(sender: &mut Sender, now: Instant, data: usize, path: &mut Path) {
+    sender.outstanding.on_sent(data);
+    path.note_share(now, sender.queue.most_on(path.id()));
+}
+
+/// The chunk is a probe of a closed window: its timer is the pause until the next one.
+fn on_probe_sent(sender: &mut Sender, now: Instant, tsn: Tsn64, path: &mut Path) {
+    let window = sender.outstanding.window_mut();
+    window.on_probe_sent(now, tsn);
+    let pause = window.probe_pause(path.rtt());
+    path.flight_mut().start_t3(now, pause);
+}
+
+/// The packet that a chunk is in has `len` bytes so far. That a packet with more behind it was
+/// large is seen by its last chunk. One in IP fragments says nothing about the MTU.
+fn is_large(path: &Path, len: usize) -> bool {
+    path.is_large(len) && len <= path.packet_size()
 }

@@ -2,17 +2,146 @@
 //! and timers set off in the sender.
 
 use super::Sender;
-use crate::config::{FastRecoveryScope, LossRecovery};
+use super::outstanding::Outstanding;
+use crate::config::{Config, FastRecoveryScope, LossRecovery, SplitFastRetransmit};
 use crate::path::congestion::Group;
-use crate::path::{Detection, Found, Loss, Path, PathId, Paths, SackSummary};
+use crate::path::{Detection, FastRecovery, Found, Loss, Path, PathId, Paths, SackSummary};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
+
+/// By what losses are found, and what they mean for the congestion window: it owns the fast recovery of the
+/// association.
+#[derive(Debug)]
+pub(super) struct LossDetection {
+    loss_recovery: LossRecovery,
+    split_fast_retransmit: SplitFastRetransmit,
+    missing_reports: u8,
+    scope: FastRecoveryScope,
+    /// Fast recovery of the association, if that is its scope.
+    recovery: FastRecovery,
+}
+
+impl LossDetection {
+    /// What `config` says.
+    pub(super) fn new(config: &Config) -> Self {
+        let experiment = &config.experiment;
+        Self {
+            loss_recovery: config.loss_recovery,
+            split_fast_retransmit: experiment.split_fast_retransmit,
+            missing_reports: experiment.missing_reports.max(1),
+            scope: experiment.fast_recovery,
+            recovery: FastRecovery::default(),
+        }
+    }
+
+    /// Whether losses are found by time where chunks are sent on one path each.
+    pub(super) fn is_by_time(&self) -> bool {
+        self.loss_recovery == LossRecovery::Rack
+    }
+
+    /// Whether the association is in fast recovery.
+    pub(super) fn is_recovering(&self) -> bool {
+        self.recovery.is_active()
+    }
+
+    /// The cumulative TSN is `cum`.
+    pub(super) fn on_cumulative(&mut self, cum: Tsn64) {
+        self.recovery.on_cumulative(cum);
+    }
+
+    /// T3-rtx has expired.
+    pub(super) fn on_timeout(&mut self) {
+        self.recovery.leave();
+    }
+
+    /// By what losses are found now: a SACK may have left out what is beyond `horizon`.
+    fn rules(&self, horizon: Option<Tsn64>) -> Detection {
+        Detection {
+            split_fast_retransmit: self.split_fast_retransmit,
+            missing_reports: self.missing_reports,
+            repeats: self.loss_recovery != LossRecovery::Rfc9260,
+            horizon,
+        }
+    }
+
+    /// Looks for chunks and copies that the SACK shows to be lost, by time or not, and cuts the window for them.
+    pub(super) fn on_sack(
+        &mut self,
+        summary: &SackSummary<'_>,
+        by_time: bool,
+        horizon: Option<Tsn64>,
+        path: &mut Path,
+        outstanding: &mut Outstanding,
+    ) {
+        let rules = self.rules(horizon);
+        let mut found = if by_time {
+            path.find_late(summary.now, true, &rules, outstanding)
+        } else {
+            path.count_missing_reports(summary, &rules, outstanding)
+        };
+        outstanding.on_lost(found.data);
+        found.any |= path.lose_copies(summary.now);
+        found.any |= path.flight_mut().was_repaired();
+        self.respond(found, summary.recovering, path, summary.group, outstanding);
+    }
+
+    /// The loss timer of `path` has expired.
+    fn on_timer(
+        &mut self,
+        now: Instant,
+        horizon: Option<Tsn64>,
+        path: &mut Path,
+        group: &Group,
+        outstanding: &mut Outstanding,
+    ) {
+        let found = path.find_late(now, false, &self.rules(horizon), outstanding);
+        outstanding.on_lost(found.data);
+        self.respond(found, self.is_recovering(), path, group, outstanding);
+    }
+
+    /// Draws the conclusions for the congestion window. `recovering`: the association is in fast recovery.
+    /// A lost retransmission is a second sign of congestion (RFC 8985 section 9.3), once per window.
+    fn respond(
+        &mut self,
+        found: Found,
+        recovering: bool,
+        path: &mut Path,
+        group: &Group,
+        outstanding: &Outstanding,
+    ) {
+        if !found.any {
+            return;
+        }
+        let again = path.flight_mut().is_lost_again(found.repeated);
+        if self.enter_recovery(recovering && !again, path, outstanding) {
+            path.cut(group);
+        }
+    }
+
+    /// Chunks of `path` were found lost, with the association in fast recovery before or not. Returns
+    /// whether its window is to be cut for it.
+    pub(super) fn enter_recovery(
+        &mut self,
+        recovering: bool,
+        path: &mut Path,
+        outstanding: &Outstanding,
+    ) -> bool {
+        match self.scope {
+            FastRecoveryScope::Path => path.flight_mut().enter_recovery(outstanding.cum()),
+            FastRecoveryScope::Association => {
+                self.recovery.enter(Some(outstanding.next_tsn().before()));
+                !recovering
+            }
+            FastRecoveryScope::None => true,
+        }
+    }
+}
 
 impl Sender {
     /// Whether losses are found by time. Not in redundant transmission: of a chunk that is late on one
     /// path another transmission is under way.
     pub(super) fn is_racking(&self) -> bool {
-        self.rules.loss_recovery == LossRecovery::Rack && !self.copies.is_on()
+        self.detection.is_by_time() && !self.copies.is_on()
     }
 
     /// When losses must be looked for, or a silent tail be probed.
@@ -20,17 +149,10 @@ impl Sender {
         if !self.is_racking() {
             return None;
         }
-        let times =
-            paths.iter().filter_map(|path| path.flight().loss_timer().or(self.probe_at(path)));
-        times.chain(self.tail.relief).min()
-    }
-
-    /// The probe of a closed window is answered, but not acknowledged, and needs no other one.
-    pub(super) fn probe_at(&self, path: &Path) -> Option<Instant> {
-        match self.window.probe() {
-            Some(_) => None,
-            None => path.tail_probe_at(self.rules.sack_delay),
-        }
+        let delay = self.rules.sack_delay;
+        let probe_at = |path: &Path| self.outstanding.tail_probe_at(path, delay);
+        let times = paths.iter().filter_map(|path| path.flight().loss_timer().or(probe_at(path)));
+        times.chain(self.tail.relief()).min()
     }
 
     /// Does what is due at [`Self::loss_deadline`].
@@ -39,67 +161,17 @@ impl Sender {
         if !due(self.loss_deadline(paths)) {
             return;
         }
-        self.tail.relief.take_if(|at| *at <= now);
-        let group = paths.couple(self.usable(paths));
+        self.tail.on_deadline(now);
+        let group = self.choice.couple(paths);
+        let horizon = self.scoreboard.horizon();
         for path in paths.iter_mut().filter(|path| due(path.flight().loss_timer())) {
-            let rules = self.detection();
-            let found = path.find_late(now, false, &rules, &mut self.outstanding);
-            self.on_lost(found.data);
-            self.respond(found, self.recovery.is_active(), path, &group);
+            self.detection.on_timer(now, horizon, path, &group, &mut self.outstanding);
         }
-        let is_silent =
-            |path: &Path| path.flight().loss_timer().is_none() && due(self.probe_at(path));
+        let delay = self.rules.sack_delay;
+        let probe_at = |path: &Path| self.outstanding.tail_probe_at(path, delay);
+        let is_silent = |path: &Path| path.flight().loss_timer().is_none() && due(probe_at(path));
         for id in paths.ids(is_silent) {
             self.probe_tail(now, id, paths);
-        }
-    }
-
-    /// By what losses are found now.
-    fn detection(&self) -> Detection {
-        Detection {
-            split_fast_retransmit: self.rules.experiment.split_fast_retransmit,
-            missing_reports: self.rules.experiment.missing_reports.max(1),
-            repeats: self.rules.loss_recovery != LossRecovery::Rfc9260,
-            horizon: self.reported.horizon,
-        }
-    }
-
-    /// Looks for chunks and copies that the SACK shows to be lost, and cuts the window for them.
-    pub(super) fn look_for_losses(&mut self, summary: &SackSummary<'_>, path: &mut Path) {
-        let rules = self.detection();
-        let mut found = if self.is_racking() {
-            path.find_late(summary.now, true, &rules, &mut self.outstanding)
-        } else {
-            path.count_missing_reports(summary, &rules, &mut self.outstanding)
-        };
-        self.on_lost(found.data);
-        found.any |= path.lose_copies(summary.now);
-        found.any |= path.flight_mut().was_repaired();
-        self.respond(found, summary.recovering, path, summary.group);
-    }
-
-    /// Draws the conclusions for the congestion window. `recovering`: the association is in fast recovery.
-    /// A lost retransmission is a second sign of congestion (RFC 8985 section 9.3), once per window.
-    fn respond(&mut self, found: Found, recovering: bool, path: &mut Path, group: &Group) {
-        if !found.any {
-            return;
-        }
-        let again = path.flight_mut().is_lost_again(found.repeated);
-        if self.enter_recovery(recovering && !again, path) {
-            path.cut(group);
-        }
-    }
-
-    /// Chunks of `path` were found lost, with the association in fast recovery before or not. Returns
-    /// whether its window is to be cut for it.
-    pub(super) fn enter_recovery(&mut self, recovering: bool, path: &mut Path) -> bool {
-        match self.rules.experiment.fast_recovery {
-            FastRecoveryScope::Path => path.flight_mut().enter_recovery(self.outstanding.cum()),
-            FastRecoveryScope::Association => {
-                self.recovery.enter(Some(self.outstanding.next_tsn().before()));
-                !recovering
-            }
-            FastRecoveryScope::None => true,
         }
     }
 
@@ -109,20 +181,14 @@ impl Sender {
         let Some(path) = paths.get_mut(id) else { return };
         path.flight_mut().allow_tail_probe();
         let has_data = self.has_data_for(now, id, paths);
-        let latest = self.latest_on(now, id, paths).filter(|_| !has_data);
+        let latest = self.outstanding.latest_on(now, id, paths).filter(|_| !has_data);
         let Some(path) = paths.get_mut(id) else { return };
         if !has_data && latest.is_none() {
             return path.flight_mut().cancel_tail_probe();
         }
         path.begin_tail_probe(now, latest);
         if let Some(tsn) = latest {
-            self.lose(tsn, paths, Loss::Reported);
+            self.outstanding.lose(tsn, paths, Loss::Reported);
         }
-    }
-
-    /// The chunk that was sent last on `path`, if it may be repeated.
-    fn latest_on(&self, now: Instant, id: PathId, paths: &Paths) -> Option<Tsn64> {
-        let tsn = paths.get(id)?.flight().latest(|sent| self.outstanding.is_live(id, sent))?;
-        self.outstanding.get(tsn)?.may_be_repeated(now).then_some(tsn)
     }
 }

@@ -5,12 +5,12 @@
 //! is bundled as full as it gets.
 
 use super::Sender;
-use crate::path::Paths;
+use super::opportunity::Opportunity;
 use manypath_wire::StreamId;
 
 /// Whether messages may wait for more, and whether they do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Nagle {
+pub(crate) struct Nagle {
     on: bool,
     /// Something was queued since the peer was heard of.
     waits: bool,
@@ -25,29 +25,29 @@ impl Nagle {
         self.on
     }
 
+    /// Whether small messages are to wait while anything is in flight.
+    pub(crate) fn set(&mut self, on: bool) {
+        self.on = on;
+    }
+
+    /// A packet has arrived, or a timer has expired: nothing waits for more any longer.
+    pub(crate) fn end_waiting(&mut self) {
+        self.waits = false;
+    }
+
     /// A message was queued.
     pub(super) fn on_queued(&mut self) {
         self.waits = true;
     }
 }
 
-impl Sender {
-    /// Whether small messages are to wait while anything is in flight.
-    pub(crate) fn set_nagle(&mut self, on: bool) {
-        self.nagle.on = on;
-    }
-
-    /// A packet has arrived, or a timer has expired: nothing waits for more any longer.
-    pub(crate) fn end_waiting(&mut self) {
-        self.nagle.waits = false;
-    }
-
-    /// Whether what is queued waits for more, of which `stream` is next. `is_bundled`: the packet has
-    /// new chunks already.
-    pub(super) fn waits_for_more(&self, stream: StreamId, is_bundled: bool, paths: &Paths) -> bool {
-        let Nagle { on, waits } = self.nagle;
-        let begins = || self.queue.stream(stream).is_some_and(|stream| stream.to_begin() > 0);
-        let is_small = || self.queue.bytes() < self.fragment_size(paths);
-        on && waits && self.in_flight > 0 && !is_bundled && is_small() && begins()
+impl Opportunity<'_> {
+    /// Whether what is queued waits for more, of which `stream` is next. Not if the packet has new chunks already.
+    pub(super) fn waits_for_more(&self, stream: StreamId) -> bool {
+        let Sender { nagle: Nagle { on, waits }, queue, outstanding, .. } = self.sender;
+        let is_bundled = self.path.in_flight() != self.flight;
+        let begins = || queue.stream(stream).is_some_and(|stream| stream.to_begin() > 0);
+        let is_small = || queue.bytes() < self.sender.fragment_size(self.paths);
+        *on && *waits && outstanding.in_flight() > 0 && !is_bundled && is_small() && begins()
     }
 }

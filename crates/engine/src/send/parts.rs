@@ -11,6 +11,7 @@
 
 use super::Sender;
 use super::message::{MessageEnd, Outgoing, SendError};
+use super::queue::SendQueue;
 use super::reliability::Terms;
 use alloc::collections::BTreeMap;
 use manypath_wire::{Ppid, StreamId};
@@ -66,21 +67,22 @@ impl Sender {
         end: MessageEnd,
     ) -> Result<(), SendError> {
         self.check(&message)?;
-        self.buffered += message.payload.len();
+        self.buffer.take(message.payload.len());
         let part = self.queue.unfinished.on_given(&mut message, end);
         self.queue.push_part(message, Terms::Reliable, part);
         self.nagle.on_queued();
         Ok(())
     }
+}
 
+impl SendQueue {
     /// Whether the end of a message is missing that the user has given a part of: of one on `stream`, or of any.
     pub(crate) fn is_unfinished(&self, stream: Option<StreamId>) -> bool {
-        let unfinished = &self.queue.unfinished;
-        stream.map_or(!unfinished.is_empty(), |stream| unfinished.has(stream))
+        stream.map_or(!self.unfinished.is_empty(), |stream| self.unfinished.has(stream))
     }
 
     /// The user gives nothing more (SHUTDOWN-PENDING): the end waits for acknowledgements alone.
-    pub(crate) fn on_ending(&mut self) {
-        self.queue.ending = true;
+    pub(crate) fn end(&mut self) {
+        self.ending = true;
     }
 }

@@ -3,7 +3,6 @@
 //! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
 //! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
-use super::Sender;
 use super::message::Outgoing;
 use super::parts::{Part, Unfinished};
 use super::perishable::{MessageKey, Perishables};
@@ -20,7 +19,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::chunk::{Data, IData};
+use manypath_wire::chunk::{Data, IData, types};
 use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
 
 /// A piece of a message, ready for a DATA chunk.
@@ -112,6 +111,8 @@ pub(crate) struct SendQueue {
     pub(super) ending: bool,
     /// Messages that must wait for a reset of their streams.
     pub(super) gate: Option<Gate>,
+    /// There are streams with numbers below.
+    pub(super) stream_count: u16,
     /// Most ordered messages of a stream that may be under way.
     pub(super) most_ordered: u32,
     mapping: StreamMapping,
@@ -130,7 +131,7 @@ pub(crate) struct SendQueue {
     pub(super) partly_sent: usize,
     /// Paths on which streams of failed paths go next, before the path's own.
     guests_next: PathSet,
-    arrivals: u64,
+    pub(super) arrivals: u64,
     pub(super) bytes: usize,
     pub(super) messages: usize,
 }
@@ -149,6 +150,7 @@ impl SendQueue {
             unfinished: Unfinished::default(),
             ending: false,
             gate: None,
+            stream_count: config.streams,
             most_ordered: MAX_ORDERED,
             mapping: config.stream_mapping.clone(),
             dynamic: (config.stream_mapping == StreamMapping::Dynamic).then(DynamicMap::default),
@@ -165,7 +167,7 @@ impl SendQueue {
     }
 
     /// Which stream goes next, and over which path, is decided as `config` says from now on, also for what waits already.
-    fn follow(&mut self, config: &Config) {
+    pub(crate) fn follow(&mut self, config: &Config) {
         self.scheduler = config.stream_scheduling.scheduler();
         for (id, options) in &self.options {
             self.scheduler.set_options(*id, *options);
@@ -234,7 +236,7 @@ impl SendQueue {
         used.or_else(|| self.options.get(&stream).copied()).unwrap_or_default()
     }
 
-    pub(crate) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
+    pub(super) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
         self.scheduler.set_options(stream, options);
         self.options.insert(stream, options);
         if let Some(stream) = self.streams.get_mut(stream) {
@@ -245,11 +247,6 @@ impl SendQueue {
     /// The wishes for streams are those of `other`.
     pub(super) fn adopt_options(&mut self, other: &Self) {
         other.options.iter().for_each(|(stream, options)| self.set_options(*stream, *options));
-    }
-
-    /// How many messages were ever queued.
-    pub(super) fn arrivals(&self) -> u64 {
-        self.arrivals
     }
 
     /// Lets the dynamic mapping take a look at the paths.
@@ -323,6 +320,16 @@ impl SendQueue {
     /// Whether messages are interleaved.
     pub(crate) fn is_interleaving(&self) -> bool {
         self.interleaving.is_some()
+    }
+
+    /// The type of the chunks with user data.
+    pub(super) fn chunk_type(&self) -> u8 {
+        if self.is_interleaving() { types::I_DATA } else { types::DATA }
+    }
+
+    /// Bytes of a chunk before the user data.
+    pub(super) fn header_len(&self) -> usize {
+        if self.is_interleaving() { IData::HEADER_LEN } else { Data::HEADER_LEN }
     }
 
     /// A packet is complete.
@@ -428,15 +435,10 @@ impl SendQueue {
         }
     }
 
-    /// Ordered messages under way in all streams.
-    #[cfg(test)]
-    pub(crate) fn ordered_under_way(&self) -> u32 {
-        self.streams.iter().map(|(_, stream)| stream.ordered_under_way).sum()
-    }
-
-    /// Drops what waits on streams that the peer does not have: numbers from `limit` on. Returns
+    /// There are so many streams. Drops what waits on others, that is on numbers from `limit` on. Returns
     /// (messages, bytes) dropped.
-    pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {
+    pub(super) fn limit_streams(&mut self, limit: u16) -> (usize, usize) {
+        self.stream_count = limit;
         self.unfinished.drop_from(limit);
         let (mut messages, mut bytes) = (0, 0);
         for (stream, outbound) in self.streams.split_off(limit) {
@@ -533,12 +535,15 @@ impl SendQueue {
         stream.options.splittable
             && !self.is_interactive(id)
             && home.is_some_and(|home| taker.helps.contains(home))
-            && !self.is_blocked(stream)
-            && !self.is_held_back(id, stream)
+            && !self.is_blocked(id, stream)
             && !dynamic.is_held(id)
     }
 
-    fn is_blocked(&self, stream: &OutboundStream) -> bool {
+    /// Whether the next message of the stream must wait for acknowledgements or a reset.
+    fn is_blocked(&self, id: StreamId, stream: &OutboundStream) -> bool {
+        if self.gate.as_ref().is_some_and(|gate| gate.holds(id, stream)) {
+            return true;
+        }
         match self.interleaving {
             None => stream.is_blocked(self.most_ordered),
             Some(most) => {
@@ -553,7 +558,7 @@ impl SendQueue {
     /// not overtake each other.
     fn may_begin(&self, id: StreamId, taker: Taker) -> bool {
         let Some(stream) = self.streams.get(id) else { return false };
-        if self.is_blocked(stream) || self.is_held_back(id, stream) {
+        if self.is_blocked(id, stream) {
             return false;
         }
         if let Some(dynamic) = &self.dynamic {
@@ -588,11 +593,6 @@ impl SendQueue {
     fn shares_whole(&self) -> bool {
         self.dynamic.is_some() && self.scheduler.has_common_parts()
     }
-}
-
-/// What `sender` has to send leaves as `config` says from now on.
-pub(crate) fn follow(sender: &mut Sender, config: &Config) {
-    sender.queue.follow(config);
 }
 
 #[cfg(test)]

@@ -6,34 +6,22 @@ use crate::path::{Path, Paths};
 use crate::status::{SenderQueueInfo, StreamQueueInfo};
 use manypath_wire::StreamId;
 
-impl Sender {
-    /// What is held, per stream.
-    pub(crate) fn queue_info(&self, paths: &Paths) -> SenderQueueInfo {
-        let usable = self.usable(paths);
-        let info = |(id, stream): (StreamId, &OutboundStream)| {
-            let path = self.queue.home(id, usable);
-            StreamQueueInfo {
-                stream: id,
-                unsent: stream.unsent(),
-                in_flight: stream.unacked(),
-                path,
-                path_rate: path.and_then(|path| paths.get(path)).and_then(Path::window_rate),
-            }
-        };
-        SenderQueueInfo {
-            limit: self.size.limit,
-            queued: self.buffered,
-            streams: self.queue.streams().map(info).collect(),
+/// What `sender` holds, per stream.
+pub(crate) fn queue_info(sender: &Sender, paths: &Paths) -> SenderQueueInfo {
+    let usable = sender.choice.usable(paths);
+    let info = |(id, stream): (StreamId, &OutboundStream)| {
+        let path = sender.queue.home(id, usable);
+        StreamQueueInfo {
+            stream: id,
+            unsent: stream.unsent(),
+            in_flight: stream.unacked(),
+            path,
+            path_rate: path.and_then(|path| paths.get(path)).and_then(Path::window_rate),
         }
-    }
-
-    /// Whether all that was accepted has been acknowledged for good or given up.
-    pub(crate) fn is_dry(&self) -> bool {
-        self.buffered == 0
-    }
-
-    /// Bytes of one stream that are accepted and not acknowledged for good.
-    pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
-        self.queue.stream(stream).map_or(0, |stream| stream.unsent() + stream.unacked())
+    };
+    SenderQueueInfo {
+        limit: sender.buffer.limit(),
+        queued: sender.buffer.used(),
+        streams: sender.queue.streams().map(info).collect(),
     }
 }

@@ -140,7 +140,7 @@ fn streams_that_the_peer_does_not_have_are_dropped() {
     push(&mut queue, 9, false, 5);
     push(&mut queue, 1, false, 6);
     push(&mut queue, 10, false, 7);
-    assert_eq!(queue.drop_streams_from(9), (2, 12));
+    assert_eq!(queue.limit_streams(9), (2, 12));
     assert_eq!(drain(&mut queue), [(1, 0, true, true, 6)]);
 }
 

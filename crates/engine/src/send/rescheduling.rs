@@ -6,6 +6,8 @@
 //! that has just been done, it takes no new data for a round trip.
 
 use super::Sender;
+use super::opportunity::Opportunity;
+use super::outstanding::Outstanding;
 use crate::path::{ChunkState, Loss, Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
@@ -13,38 +15,35 @@ use crate::tsn::Tsn64;
 /// Chunks that a new path overtakes: those of a first window.
 const MOST_OVERTAKEN: usize = 10;
 
-impl Sender {
-    /// The chunk that `path` should send again now. `flight` is what was in flight before the packet
-    /// that is being built.
-    pub(super) fn to_reschedule(
-        &self,
-        now: Instant,
-        path: &Path,
-        flight: usize,
-        usable: PathSet,
-    ) -> Option<Tsn64> {
-        let percent = self.rules.experiment.rescheduling_percent as usize;
+impl Opportunity<'_> {
+    /// The chunk that the path should send again now.
+    pub(super) fn to_reschedule(&self) -> Option<Tsn64> {
+        let Self { sender, path, now, .. } = *self;
+        let percent = sender.rules.experiment.rescheduling_percent as usize;
         let busy = path.flight().is_recovering() || path.is_held_back(now);
-        if percent == 0 || busy || !path.may_send(now, flight) {
+        if percent == 0 || busy || !path.may_send(now, self.flight) {
             return None;
         }
+        let outstanding = &sender.outstanding;
         let waiting = path.flight().booked().saturating_sub(path.in_flight());
-        let limit = self.size.limit.min(self.window.rwnd() + self.outstanding());
-        if waiting * 100 * usable.len().max(1) < limit * percent {
+        let limit = sender.buffer.limit().min(outstanding.window().rwnd() + sender.unacked());
+        if waiting * 100 * self.usable.len().max(1) < limit * percent {
             return None;
         }
-        let tsn = self.outstanding.cum().next();
-        let chunk = self.outstanding.get(tsn)?;
+        let tsn = outstanding.cum().next();
+        let chunk = outstanding.get(tsn)?;
         let old = now.since(chunk.record.last_sent) > path.rtt().smoothed()? * 2;
         let fresh = chunk.may_be_repeated(now) && !chunk.record.moved && !chunk.record.rescheduled;
         let due = chunk.record.path != path.id() || old;
         (chunk.record.state == ChunkState::InFlight && fresh && due).then_some(tsn)
     }
+}
 
+impl Sender {
     /// Path `id` has just been confirmed. What little was sent before over a path so slow that a round trip of this one
     /// is over before it arrives goes over this one, too: the first message of a user, which left with the COOKIE ECHO.
     pub(crate) fn overtake(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
-        let usable = self.usable(paths);
+        let usable = self.choice.usable(paths);
         if !usable.contains(id) || self.outstanding.len() > MOST_OVERTAKEN {
             return;
         }
@@ -58,11 +57,13 @@ impl Sender {
             let slow = paths.get(chunk.record.path).map_or(Duration::ZERO, Path::forward_delay);
             let later = chunk.record.path != id && chunk.record.last_sent + slow > arrival;
             if chunk.may_be_repeated(now) && later && chunk.record.state == ChunkState::InFlight {
-                self.lose(tsn, paths, Loss::TimedOut);
+                self.outstanding.lose(tsn, paths, Loss::TimedOut);
             }
         }
     }
+}
 
+impl Outstanding {
     /// Chunk `tsn` is about to leave the path that it was sent on.
     pub(super) fn reschedule(
         &mut self,
@@ -72,12 +73,12 @@ impl Sender {
         paths: &mut Paths,
     ) {
         let group = paths.couple(usable);
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let Some(chunk) = self.get_mut(tsn) else { return };
         chunk.record.rescheduled = true;
         let from: PathId = chunk.record.path;
         self.lose(tsn, paths, Loss::Reported);
         if let Some(path) = paths.get_mut(from) {
-            path.on_rescheduled(now, self.outstanding.cum(), &group);
+            path.on_rescheduled(now, self.cum(), &group);
         }
     }
 }

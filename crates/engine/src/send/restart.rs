@@ -18,7 +18,7 @@ impl Sender {
         let mut fresh = Self::new(config, initial_tsn, peer_rwnd, outbound_streams);
         fresh.counts = self.counts;
         fresh.nagle = Nagle::new(self.nagle.is_on());
-        fresh.fragment_limit = self.fragment_limit;
+        fresh.fragmentation.adopt_limit(&self.fragmentation);
         fresh.tail.backlog = self.tail.backlog;
         fresh.queue.adopt_options(&self.queue);
         fresh.abandonment.adopt_defaults(&self.abandonment);

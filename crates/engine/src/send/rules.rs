@@ -1,6 +1,6 @@
 //! The choices of concurrent multipath transfer that an association has made.
 
-use crate::config::{Config, Experiment, LossRecovery, PathSuspicion};
+use crate::config::{Config, Experiment, PathSuspicion};
 use crate::time::Duration;
 
 /// See the fields of the same names in [`Config`].
@@ -8,7 +8,6 @@ use crate::time::Duration;
 pub(super) struct Rules {
     pub(super) experiment: Experiment,
     pub(super) immediate_sacks: bool,
-    pub(super) loss_recovery: LossRecovery,
     pub(super) path_suspicion: PathSuspicion,
     /// What the peer is taken to have for SACK.Delay.
     pub(super) sack_delay: Duration,
@@ -20,7 +19,6 @@ impl Rules {
         Self {
             experiment: config.experiment.clone(),
             immediate_sacks: config.immediate_sacks,
-            loss_recovery: config.loss_recovery,
             path_suspicion: config.path_suspicion,
             sack_delay: config.sack_delay,
         }

@@ -1,23 +1,24 @@
 //! Which paths are silent while others are not (see `flight::silence`).
 
 use super::Sender;
+use super::outstanding::Outstanding;
+use super::path_choice::PathChoice;
+use super::rules::Rules;
 use crate::config::PathSuspicion;
-use crate::path::policy::standby;
 use crate::path::{Loss, Path, PathId, PathSet, Paths, SackSummary};
 use crate::time::Instant;
-use crate::tsn::Tsn64;
+
+/// What looking at silence reads: which paths carry data, and what is under way on them.
+pub(crate) struct Silence<'a> {
+    rules: &'a Rules,
+    choice: &'a PathChoice,
+    outstanding: &'a Outstanding,
+}
 
 impl Sender {
-    /// When the silence of a path must be looked at.
-    pub(crate) fn silence_deadline(&self, paths: &Paths) -> Option<Instant> {
-        // The probe of a closed window is answered, but not acknowledged.
-        if self.rules.path_suspicion == PathSuspicion::Off || self.window.probe().is_some() {
-            return None;
-        }
-        let usable = self.usable(paths);
-        let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
-        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
-        watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
+    /// Borrows what looking at silence reads.
+    pub(crate) fn silence(&self) -> Silence<'_> {
+        Silence { rules: &self.rules, choice: &self.choice, outstanding: &self.outstanding }
     }
 
     /// Looks at the silence of all paths: those that are to be suspected. For one that is overdue
@@ -27,80 +28,59 @@ impl Sender {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return silent;
         }
-        for id in self.overdue(now, paths).iter() {
-            if self.is_witnessed(id, paths) {
+        for id in self.silence().overdue(now, paths).iter() {
+            if self.silence().is_witnessed(id, paths) {
                 silent.insert(id);
             } else if !paths.get(id).is_some_and(|path| path.flight().is_asking()) {
-                self.ask_for_witness(now, id, paths);
+                ask_for_witness(now, id, &self.choice, (&mut self.outstanding, paths));
             }
         }
         silent
     }
+}
+
+impl Silence<'_> {
+    /// When the silence of a path must be looked at.
+    pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
+        // The probe of a closed window is answered, but not acknowledged.
+        if self.rules.path_suspicion == PathSuspicion::Off
+            || self.outstanding.window().probe().is_some()
+        {
+            return None;
+        }
+        let usable = self.choice.usable(paths);
+        let has_others = self.has_others(usable, paths);
+        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
+        watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
+    }
 
     fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
         let mut overdue = PathSet::default();
-        for path in paths.iter().filter(|path| path.is_active()) {
+        for path in paths.iter().filter(|path| path.health().is_active()) {
             let at = path.overdue_at(self.rules.sack_delay);
             if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
                 overdue.insert(path.id());
             }
         }
-        if overdue.is_empty() || self.window.probe().is_some() {
+        if overdue.is_empty() || self.outstanding.window().probe().is_some() {
             return PathSet::default();
         }
-        let usable = self.usable(paths);
-        let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
-        if has_others { overdue } else { PathSet::default() }
+        let usable = self.choice.usable(paths);
+        if self.has_others(usable, paths) { overdue } else { PathSet::default() }
     }
 
-    /// Paths that only wait for those of `usable` to fail.
-    fn standby(&self, paths: &Paths, usable: PathSet) -> PathSet {
-        match paths.is_regulated() && self.multipath {
-            true => standby(paths, usable),
-            false => PathSet::default(),
-        }
+    /// Whether there is a path that may tell of another one.
+    fn has_others(&self, usable: PathSet, paths: &Paths) -> bool {
+        usable.len() > 1 || !self.choice.standby(paths, usable).is_empty()
     }
 
     fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
-        let usable = self.usable(paths);
-        let standby = self.standby(paths, usable);
+        let usable = self.choice.usable(paths);
+        let standby = self.choice.standby(paths, usable);
         let may_tell = |path: &&Path| usable.contains(path.id()) || standby.contains(path.id());
         let Some(silent) = paths.get(id) else { return false };
         let mut others = paths.iter().filter(|path| path.id() != id).filter(may_tell);
         others.any(|path| silent.is_witnessed_by(path))
-    }
-
-    fn ask_for_witness(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
-        let usable = self.usable(paths);
-        for other in self.standby(paths, usable).iter() {
-            if let Some(path) = paths.get_mut(other) {
-                path.heartbeat_mut().probe_now();
-            }
-        }
-        let Some(path) = paths.get_mut(id) else { return };
-        path.ask_for_witness(now);
-        if usable.len() < 2 {
-            return;
-        }
-        let (packet, mut room) = (path.congestion().chunk_limit(), None);
-        while let Some((tsn, wire)) = self.earliest_in_flight(now, id, paths) {
-            let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
-            room = Some(left);
-            self.lose(tsn, paths, Loss::TimedOut);
-        }
-    }
-
-    /// The earliest chunk in flight on `id`, if it may be repeated, and its size.
-    fn earliest_in_flight(
-        &self,
-        now: Instant,
-        id: PathId,
-        paths: &mut Paths,
-    ) -> Option<(Tsn64, usize)> {
-        let tsn =
-            paths.get_mut(id)?.flight_mut().earliest(|sent| self.outstanding.is_live(id, sent))?;
-        let chunk = self.outstanding.get(tsn)?;
-        chunk.may_be_repeated(now).then_some((tsn, chunk.wire_len()))
     }
 
     /// A SACK has been worked in for `path`.
@@ -118,27 +98,38 @@ impl Sender {
     /// Path `id` has answered a HEARTBEAT. If it stands by, that says something about others: returns
     /// whether it does.
     pub(crate) fn hear_standby(&self, now: Instant, id: PathId, paths: &mut Paths) -> bool {
-        let stands_by = self.standby(paths, self.usable(paths)).contains(id);
+        let stands_by = self.choice.standby(paths, self.choice.usable(paths)).contains(id);
         match paths.get_mut(id).filter(|path| stands_by && path.in_flight() == 0) {
             Some(path) => path.flight_mut().on_standby_heard(now),
             None => return false,
         }
         true
     }
+}
 
-    /// Path `id`, which may be suspected, has answered a HEARTBEAT.
-    pub(crate) fn on_suspect_answered(&self, now: Instant, id: PathId, paths: &mut Paths) {
-        let group = paths.couple(self.usable(paths));
-        if let Some(path) = paths.get_mut(id) {
-            path.on_suspect_answered(now, &group);
+/// Path `id` is overdue: makes other paths tell of it, those that stand by with a HEARTBEAT, those that carry data with
+/// a packet of its chunks.
+fn ask_for_witness(
+    now: Instant,
+    id: PathId,
+    choice: &PathChoice,
+    (outstanding, paths): (&mut Outstanding, &mut Paths),
+) {
+    let usable = choice.usable(paths);
+    for other in choice.standby(paths, usable).iter() {
+        if let Some(path) = paths.get_mut(other) {
+            path.heartbeat_mut().probe_now();
         }
     }
-
-    /// Path `id`, which may be suspected, has not answered a HEARTBEAT either.
-    pub(crate) fn on_suspect_silent(&self, id: PathId, paths: &mut Paths) {
-        let group = paths.couple(self.usable(paths));
-        if let Some(path) = paths.get_mut(id) {
-            path.on_suspect_silent(&group);
-        }
+    let Some(path) = paths.get_mut(id) else { return };
+    path.ask_for_witness(now);
+    if usable.len() < 2 {
+        return;
+    }
+    let (packet, mut room) = (path.congestion().chunk_limit(), None);
+    while let Some((tsn, wire)) = outstanding.earliest_on(now, id, paths) {
+        let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
+        room = Some(left);
+        outstanding.lose(tsn, paths, Loss::TimedOut);
     }
 }

@@ -1,7 +1,6 @@
 //! Telling which retransmissions were for nothing: the chunk is acknowledged sooner than that is possible,
 //! or the peer reports its TSN as a duplicate (RFC 9260 section 3.3.4; the DSACK of RFC 2883).
 
-use super::Sender;
 use crate::path::{PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -42,18 +41,13 @@ impl Repetitions {
         let at = self.recent.iter().rposition(|repetition| repetition.tsn == tsn)?;
         self.recent.remove(at)
     }
-}
 
-impl Sender {
-    /// Counts the retransmissions that a SACK reports to have been for nothing. Of what was sent twice
-    /// on purpose (redundant transmission) duplicates say nothing.
-    pub(super) fn take_spurious(&mut self, duplicates: Tsns<'_>, paths: &mut Paths) {
-        if self.copies.is_on() {
-            return;
-        }
+    /// Counts the retransmissions that a SACK reports to have been for nothing. `cum` is the cumulative TSN. To be
+    /// asked only where nothing is sent twice on purpose (redundant transmission): then duplicates say nothing.
+    pub(super) fn on_duplicates(&mut self, duplicates: Tsns<'_>, cum: Tsn64, paths: &mut Paths) {
         for tsn in duplicates.iter() {
-            let tsn = Tsn64::near(tsn, self.outstanding.cum());
-            let Some(repetition) = self.repetitions.take(tsn) else { continue };
+            let tsn = Tsn64::near(tsn, cum);
+            let Some(repetition) = self.take(tsn) else { continue };
             let Some(path) = paths.get_mut(repetition.from) else { continue };
             path.on_spurious(tsn, repetition.reported);
         }

@@ -1,7 +1,6 @@
 //! What an association has not got across when it ends (RFC 9260 section 11.2 SEND FAILURE).
 
 use super::Outgoing;
-use super::Sender;
 use super::outstanding::{Outstanding, SentChunk};
 use super::queue::{Fragment, SendQueue};
 use super::reliability::Terms;
@@ -34,28 +33,26 @@ struct Pieces {
     parts: Vec<Bytes>,
 }
 
-impl Sender {
-    /// The messages that the peer has not acknowledged: first those of which something was sent, then
-    /// the others, in the order in which they were given.
-    pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
-        let (mut messages, mut open) = sent_messages(&self.outstanding);
-        let (rests, waiting) = self.queue.left();
-        for (stream, rest) in rests.into_iter().chain(waiting) {
-            // What was sent of it may be acknowledged.
-            let goes_on = rest.begun || rest.part.continues;
-            let known = open.remove(&stream).filter(|_| goes_on);
-            let at = known.unwrap_or(messages.len());
-            let fresh = Pieces::of_rest(stream, rest, goes_on);
-            match messages.get_mut(at) {
-                Some(message) => message.append(fresh),
-                None => messages.push(fresh),
-            }
-            if rest.part.open {
-                open.insert(stream, at);
-            }
+/// The messages that the peer has not acknowledged: first those of which something was sent, then
+/// the others, in the order in which they were given.
+pub(crate) fn undelivered(outstanding: &Outstanding, queue: &SendQueue) -> Vec<Undelivered> {
+    let (mut messages, mut open) = sent_messages(outstanding);
+    let (rests, waiting) = queue.left();
+    for (stream, rest) in rests.into_iter().chain(waiting) {
+        // What was sent of it may be acknowledged.
+        let goes_on = rest.begun || rest.part.continues;
+        let known = open.remove(&stream).filter(|_| goes_on);
+        let at = known.unwrap_or(messages.len());
+        let fresh = Pieces::of_rest(stream, rest, goes_on);
+        match messages.get_mut(at) {
+            Some(message) => message.append(fresh),
+            None => messages.push(fresh),
         }
-        messages.into_iter().filter(|message| message.lacks).map(Pieces::join).collect()
+        if rest.part.open {
+            open.insert(stream, at);
+        }
     }
+    messages.into_iter().filter(|message| message.lacks).map(Pieces::join).collect()
 }
 
 /// The messages of which something was sent, and which message of each stream is not sent to its end.

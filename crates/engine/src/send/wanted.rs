@@ -10,13 +10,11 @@ const LASTS: Duration = Duration::from_millis(4);
 /// Packets that are always worth having.
 const LEAST: usize = 2;
 
-impl Sender {
-    /// Bytes that need to wait so that no path waits for the user.
-    pub(crate) fn wanted(&self, paths: &Paths) -> usize {
-        let usable = self.usable(paths);
-        let all = paths.iter().filter(|path| usable.contains(path.id()));
-        all.map(of_path).fold(0, usize::saturating_add).max(LEAST * self.fragment_size(paths))
-    }
+/// Bytes that need to wait in `sender` so that no path waits for the user.
+pub(crate) fn wanted(sender: &Sender, paths: &Paths) -> usize {
+    let usable = sender.choice.usable(paths);
+    let all = paths.iter().filter(|path| usable.contains(path.id()));
+    all.map(of_path).fold(0, usize::saturating_add).max(LEAST * sender.fragment_size(paths))
 }
 
 fn of_path(path: &Path) -> usize {

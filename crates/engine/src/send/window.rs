@@ -5,6 +5,7 @@
 //! this side: a chunk leaves whole when it fits, or waits.
 
 use crate::config::WindowProbing;
+use crate::path::Rtt;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -60,19 +61,19 @@ impl PeerWindow {
         self.rwnd = self.rwnd.saturating_add(bytes);
     }
 
-    /// A SACK arrived (rule D): `needed` is the size of a full chunk. Returns the probe if it must
-    /// be sent again at once, because the window has opened without the probe being acknowledged.
+    /// A SACK arrived (rule D): `needed` is the size of a full chunk; whether the probe is acknowledged. Returns the
+    /// probe if it must be sent again at once, because the window has opened without the probe being acknowledged.
     pub(crate) fn on_sack(
         &mut self,
         now: Instant,
         rwnd: usize,
         needed: usize,
-        is_acked: impl FnOnce(Tsn64) -> bool,
+        acked: bool,
     ) -> Option<Tsn64> {
         self.rwnd = rwnd;
         self.most = self.most.max(rwnd);
         self.answered = true;
-        let pending = self.probe.filter(|probe| !is_acked(*probe));
+        let pending = self.probe.filter(|_| !acked);
         self.probe = pending;
         if rwnd < needed {
             self.closed_since.get_or_insert(now);
@@ -83,18 +84,19 @@ impl PeerWindow {
         self.probe.take().filter(|_| self.probing == WindowProbing::Rfc9260)
     }
 
-    /// When a probe may leave, on a path with this RTO: one RTO after the window closed, then with
+    /// When a probe may leave, on a path with this round trip: one RTO after the window closed, then with
     /// exponentially growing pauses.
-    pub(crate) fn probe_due(&self, rto: Duration, rto_max: Duration) -> Instant {
+    pub(crate) fn probe_due(&self, rtt: &Rtt) -> Instant {
         let Some(since) = self.closed_since else { return Instant::ZERO };
         if self.probes == 0 && self.probing == WindowProbing::Immediate {
             return since;
         }
-        since + self.probe_pause(rto, rto_max)
+        since + self.probe_pause(rtt)
     }
 
     /// The pause until the next probe.
-    pub(crate) fn probe_pause(&self, rto: Duration, rto_max: Duration) -> Duration {
+    pub(crate) fn probe_pause(&self, rtt: &Rtt) -> Duration {
+        let (rto, rto_max) = (rtt.rto(), rtt.rto_max());
         let doublings = match self.probing {
             WindowProbing::Rfc9260 => self.probes,
             WindowProbing::Immediate => self.probes.saturating_sub(1),

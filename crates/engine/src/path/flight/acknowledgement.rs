@@ -112,6 +112,7 @@ impl Path {
     }
 
     /// A chunk that was sent last on the path is newly acknowledged.
+    #[inline]
     pub(crate) fn on_acked(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
         let Tracked { record, wire, .. } = chunk;
         let record = &*record;
@@ -163,6 +164,7 @@ impl Path {
     }
 
     /// Draws the conclusions of the SACK under work, but for losses: see [`Self::end_sack`].
+    #[inline]
     pub(crate) fn conclude(
         &mut self,
         summary: &SackSummary<'_>,

@@ -286,13 +286,13 @@ impl Path {
 
     /// A packet of `len` bytes with DATA of the peer came over the path.
     pub(crate) fn on_data_received(&mut self, now: Instant, len: usize) {
-        self.last_data_received = Some(now);
+        self.arrivals.on_data(now, len);
         self.stats.data_bytes += len as u64;
-        self.returns.earn(len);
         self.flight.silence.on_data(now);
     }
 
     /// A SACK that came over `via` has been worked in. `sent`: when a transmission left that is under way.
+    #[inline]
     pub(crate) fn note_sounds(
         &mut self,
         now: Instant,

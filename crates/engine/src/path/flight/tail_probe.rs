@@ -135,7 +135,7 @@ impl Path {
     /// When its tail is to be probed, if the peer holds back the acknowledgement of a single packet for
     /// `delay` at most.
     pub(crate) fn tail_probe_at(&self, delay: Duration) -> Option<Instant> {
-        if self.flight.bytes == 0 || !self.is_active() {
+        if self.flight.bytes == 0 || !self.health.is_active() {
             return None;
         }
         let held_back = self.held_back_answer(delay);

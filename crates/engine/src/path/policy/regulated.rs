@@ -83,7 +83,7 @@ pub(crate) fn usable(paths: &Paths) -> PathSet {
 /// The active paths that carry nothing now, but will where those of `usable` fail.
 pub(crate) fn standby(paths: &Paths, usable: PathSet) -> PathSet {
     let mut set = PathSet::default();
-    let active = paths.iter().filter(|path| path.is_active()).filter_map(with_rank);
+    let active = paths.iter().filter(|path| path.health().is_active()).filter_map(with_rank);
     let waiting = active.filter(|(_, path)| !usable.contains(path.id));
     waiting.for_each(|(_, path)| set.insert(path.id));
     set
@@ -100,7 +100,7 @@ pub(crate) fn no_dearer(paths: &Paths, usable: PathSet, path: &Path) -> PathSet 
 
 /// The active paths of the lowest rank, whatever they cost.
 fn candidates(paths: &Paths) -> PathSet {
-    let ranked = || paths.iter().filter(|path| path.is_active()).filter_map(with_rank);
+    let ranked = || paths.iter().filter(|path| path.health().is_active()).filter_map(with_rank);
     let lowest = ranked().map(|(rank, _)| rank).min();
     let mut set = PathSet::default();
     let best = ranked().filter(|(rank, _)| Some(*rank) == lowest);

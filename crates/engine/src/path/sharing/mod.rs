@@ -34,7 +34,7 @@ pub(crate) fn next_slot(now: Instant) -> Instant {
 
 /// Whether delays of the path are measured: it carries data, and what it carries costs nothing.
 fn is_measured(path: &Path) -> bool {
-    path.in_flight() > 0 && path.is_active() && !path.regime().is_metered()
+    path.in_flight() > 0 && path.health().is_active() && !path.regime().is_metered()
 }
 
 impl Path {
@@ -82,7 +82,7 @@ impl Paths {
             self.decide(now, config.queue_bound);
         }
         for path in self.iter_mut().filter(|path| is_measured(path)) {
-            if path.supervision.get(config).heartbeats {
+            if path.health.supervision(config).heartbeats {
                 path.delays.get_or_insert_with(|| Delays::new(rng.next_u64())).ask(now);
             }
         }

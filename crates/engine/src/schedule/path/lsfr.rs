@@ -18,7 +18,7 @@ pub(crate) fn by_lsfr(paths: &Paths, usable: PathSet) -> PathOrder {
 
 /// Of `usable` the primary path and those without errors; all, if that leaves none.
 pub(crate) fn without_errors(paths: &Paths, usable: PathSet) -> PathSet {
-    let good = |path: &&Path| path.id() == paths.primary() || path.errors() == 0;
+    let good = |path: &&Path| path.id() == paths.primary() || path.health().errors() == 0;
     let mut set = PathSet::default();
     let members = paths.iter().filter(|path| usable.contains(path.id()));
     members.filter(good).for_each(|path| set.insert(path.id()));

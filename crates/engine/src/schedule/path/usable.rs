@@ -12,7 +12,7 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
     let allowed = paths.is_regulated().then(|| policy::usable(paths));
     let is_allowed = |path: &&Path| match allowed {
         Some(allowed) => allowed.contains(path.id()),
-        None => path.is_active(),
+        None => path.health().is_active(),
     };
     let active = paths.iter().filter(is_allowed).map(|path| path.id());
     if multipath {
@@ -27,9 +27,9 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
 }
 
 fn least_failed(paths: &Paths) -> Option<PathId> {
-    let rank = |path: &Path| match path.state() {
+    let rank = |path: &Path| match path.health().state() {
         _ if path.regime().rank().is_none() => None,
-        PathState::Inactive if path.is_suspended() => Some(3),
+        PathState::Inactive if path.health().is_suspended() => Some(3),
         PathState::Active => Some(0),
         PathState::PotentiallyFailed => Some(1),
         PathState::Inactive => Some(2),
@@ -37,7 +37,7 @@ fn least_failed(paths: &Paths) -> Option<PathId> {
     };
     let ranked = paths.iter().filter_map(|path| {
         let latest = core::cmp::Reverse(path.flight().last_data());
-        Some((rank(path)?, path.errors(), latest, path.id()))
+        Some((rank(path)?, path.health().errors(), latest, path.id()))
     });
     ranked.min().map(|(.., id)| id)
 }

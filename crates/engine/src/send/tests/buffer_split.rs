@@ -15,7 +15,7 @@ fn bench(split: &str, send: usize) -> Bench {
     });
     let config = Config { loss_recovery, congestion, ..config };
     let mut bench = Bench::opened_with(2, &config);
-    bench.sender.size.limit = send * FULL;
+    bench.sender.buffer.resize(send * FULL);
     bench
 }
 
@@ -41,7 +41,8 @@ fn a_path_takes_its_share_of_the_peers_window_and_a_packet() {
         [("none", 20), ("receiver-queued-equal", 11), ("receiver-outstanding-equal", 10)]
     {
         let mut bench = bench(split, 100);
-        bench.sender.window = PeerWindow::new(WindowProbing::Rfc9260, 20 * FULL as u32);
+        *bench.sender.outstanding.window_mut() =
+            PeerWindow::new(WindowProbing::Rfc9260, 20 * FULL as u32);
         bench.queue(40);
         assert_eq!(bench.send_all(0).len(), most, "{split}");
     }
@@ -71,7 +72,7 @@ fn retransmissions_are_not_held_back_and_move_the_booking() {
     assert_eq!(again.len(), 9);
     assert_eq!((bench.path(0).flight().booked(), bench.path(1).flight().booked()), (0, 18 * FULL));
     // Above its share now, the path takes nothing new.
-    bench.sender.size.limit = 30 * FULL;
+    bench.sender.buffer.resize(30 * FULL);
     bench.queue(1);
     assert_eq!(bench.send(1), []);
 }
@@ -101,7 +102,7 @@ fn proportional_shares_follow_the_windows() {
     bench.sack(10, &[], 1);
     assert_eq!(bench.cwnd(0), 2 * bench.cwnd(1));
     bench.paths.iter_mut().for_each(|path| path.set_burst(&classic()));
-    bench.sender.size.limit = 30 * FULL;
+    bench.sender.buffer.resize(30 * FULL);
     bench.queue(30);
     assert_eq!((bench.send_all(0).len(), bench.send_all(1).len()), (19, 9));
 }

@@ -263,7 +263,7 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
         assert_eq!(cut.into_iter().filter(|cut| *cut).count(), cuts, "{fast_recovery}");
         // It ends when all that was outstanding is acknowledged cumulatively.
         bench.sack(20, &[], 0);
-        assert!(!bench.sender.recovery.is_active());
+        assert!(!bench.sender.detection.is_recovering());
     }
 }
 
@@ -313,7 +313,7 @@ fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
     });
     let config = Config { congestion: CongestionControl::Rfc9260, ..config };
     let mut bench = Bench::opened_with(2, &config);
-    bench.sender.size.limit = 20 * super::FULL;
+    bench.sender.buffer.resize(20 * super::FULL);
     bench.push(1, 2);
     assert_eq!(bench.push(0, 6), [3, 4, 5, 6, 7, 8]);
     let windows = [bench.cwnd(0), bench.cwnd(1)];

@@ -44,7 +44,7 @@ fn every_path_sends_every_chunk_once() {
     assert_eq!([0, 1, 2].map(|id| bench.flight(id)), [3 * WIRE; 3]);
     assert_eq!((bench.path(0).stats().copies, bench.path(1).stats().copies), (0, 3));
     // The user's bytes count once.
-    assert_eq!(bench.sender.in_flight, 3 * FULL);
+    assert_eq!(bench.sender.outstanding.in_flight(), 3 * FULL);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn only_interactive_streams_are_copied_if_so_chosen() {
     assert_eq!(bench.push(0, 1), [1]);
     assert!(bench.send(1).is_empty());
     let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
-    bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
+    bench.sender.queue_mut().set_stream_options(manypath_wire::StreamId(0), options);
     assert_eq!(bench.push(0, 1), [2]);
     assert_eq!(bench.send_all(1), [2]);
     let idle = bench.sender.idle_reason(bench.now, PathId(1), &bench.paths);
@@ -146,9 +146,9 @@ fn only_interactive_streams_are_copied_if_so_chosen() {
 #[test]
 fn wishes_for_streams_and_redundancy_outlive_a_restart_of_the_peer() {
     let mut bench = bench(2, PathScheduling::SmallestSrtt);
-    bench.sender.set_redundancy(Redundancy::Interactive, &mut bench.paths);
+    bench.sender.copies.set_redundancy(Redundancy::Interactive, &mut bench.paths);
     let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
-    bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
+    bench.sender.queue_mut().set_stream_options(manypath_wire::StreamId(0), options);
     bench.sender = bench.sender.restarted(&Config::default(), manypath_wire::Tsn(1), 1 << 20, 10);
     assert_eq!(bench.push(0, 1), [1]);
     assert_eq!(bench.send_all(1), [1], "on both paths");

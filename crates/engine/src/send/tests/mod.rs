@@ -16,8 +16,12 @@ mod timers;
 mod wanted;
 mod window;
 
-use super::outstanding::SentChunk;
+use super::abandonment::Abandonment;
+use super::buffer::SendBuffer;
+use super::forward::Forward;
+use super::outstanding::{Outstanding, SentChunk};
 use super::queue::SendQueue;
+use super::window::PeerWindow;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::{Config, CongestionControl, Experiment, LossRecovery, PathMtu};
 use crate::path::{ChunkState, Path, PathAddr, PathId, PathState, Paths};
@@ -90,7 +94,8 @@ impl Bench {
     }
 
     fn opened_with(count: u16, config: &Config) -> Self {
-        let mut bench = Self::new(count, &Config { send_buffer: 1 << 30, ..config.clone() });
+        let large = Config { send_buffer: 1 << 30, ..config.clone() };
+        let mut bench = Self::new(count, &large);
         for id in 0..count {
             // Slow start with every packet acknowledged, until 64 kB are allowed.
             while bench.cwnd(id as u8) < 64_000 {
@@ -102,14 +107,16 @@ impl Bench {
             }
         }
         bench.sender.queue = SendQueue::new(config);
-        bench.sender.buffered = 0;
+        bench.sender.buffer = SendBuffer::new(&large);
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.
-        bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
+        let window = PeerWindow::new(config.experiment.window_probing, bench.a_rwnd);
+        bench.sender.outstanding = Outstanding::new(Tsn(1), window);
         bench.sender.copies =
             super::copies::Copies::new(config.experiment.path_scheduling, config.redundancy);
         let cum = bench.sender.outstanding.cum();
-        bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
+        bench.sender.abandonment = Abandonment::new(config);
+        bench.sender.forward = Forward::new(cum);
         for path in bench.paths.iter_mut() {
             path.forget_transmissions(config);
         }
@@ -248,15 +255,15 @@ fn check(sender: &Sender, paths: &Paths) {
     let sum = |state: ChunkState| -> usize {
         all.iter().filter(|(_, c)| c.record.state == state).map(|(_, c)| c.data_len()).sum()
     };
-    assert_eq!(sender.in_flight, sum(ChunkState::InFlight));
-    assert_eq!(sender.lost, sum(ChunkState::Lost));
+    assert_eq!(sender.outstanding.in_flight(), sum(ChunkState::InFlight));
+    assert_eq!(sender.outstanding.lost(), sum(ChunkState::Lost));
     let held: usize = all.iter().map(|(_, chunk)| chunk.data_len()).sum();
-    assert_eq!(sender.buffered, held + sender.queue.bytes());
+    assert_eq!(sender.buffer.used(), held + sender.queue.bytes());
     let tsns = |wanted: &dyn Fn(&SentChunk) -> bool| -> BTreeSet<Tsn64> {
         all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
     };
     let acked: BTreeSet<Tsn64> =
-        sender.reported.acked.iter().flat_map(crate::ranges::Range::iter).collect();
+        sender.scoreboard.acked().iter().flat_map(crate::ranges::Range::iter).collect();
     let acked: BTreeSet<Tsn64> = acked
         .into_iter()
         .filter(|tsn| sender.outstanding.get(*tsn).unwrap().record.state != ChunkState::Abandoned)
@@ -265,7 +272,7 @@ fn check(sender: &Sender, paths: &Paths) {
         acked,
         tsns(&|c| matches!(c.record.state, ChunkState::Acked | ChunkState::Released))
     );
-    let released = sender.reported.released.iter().flat_map(crate::ranges::Range::iter);
+    let released = sender.scoreboard.released().iter().flat_map(crate::ranges::Range::iter);
     let released: BTreeSet<Tsn64> = released.collect();
     assert_eq!(released, tsns(&|chunk| chunk.record.state == ChunkState::Released));
     let abandoned = tsns(&|chunk| chunk.record.state == ChunkState::Abandoned);

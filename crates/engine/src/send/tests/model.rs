@@ -258,7 +258,7 @@ impl Model {
         }
         self.read(usize::MAX);
         assert!(self.sender.is_drained(), "stalled");
-        assert_eq!(self.sender.queue.ordered_under_way(), 0);
+        assert_eq!(self.sender.queue.streams().map(|(_, it)| it.ordered_under_way).sum::<u32>(), 0);
     }
 
     fn check_reading(&self) {

@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn buffered(&self) -> usize {
-        self.sender.buffered / FULL
+        self.sender.buffer.used() / FULL
     }
 }
 
@@ -84,9 +84,9 @@ fn safe_chunks_that_are_not_reported_again_stay_acknowledged() {
     // A SACK that was overtaken on the other path: its window is not believed either.
     bench.nr_sack(0, (&[], &[(2, 2), (6, 6)]), 0).unwrap();
     assert_eq!(bench.buffered(), 3);
-    assert!(bench.sender.peer_rwnd() > 5000);
+    assert!(bench.sender.outstanding().window().rwnd() > 5000);
     bench.nr_sack(0, (&[], &[(2, 3)]), 1).unwrap();
-    assert_eq!(bench.sender.peer_rwnd(), 5000 - 2 * FULL);
+    assert_eq!(bench.sender.outstanding().window().rwnd(), 5000 - 2 * FULL);
 }
 
 #[test]

@@ -50,9 +50,9 @@ impl Bench {
     }
 
     fn give_up(&mut self) -> Vec<Failed> {
-        self.sender.give_up(self.now, &mut self.paths);
+        self.sender.abandoning(self.now, &mut self.paths).give_up();
         self.check();
-        self.sender.take_failed()
+        self.sender.abandonment.take_failed()
     }
 
     /// The FORWARD-TSN or I-FORWARD-TSN that is due, in a packet of `size` bytes.
@@ -87,7 +87,7 @@ impl Bench {
     }
 
     fn abandoned(&self) -> (u64, u64) {
-        let Abandoned { unsent, sent } = self.sender.abandoned(None, None);
+        let Abandoned { unsent, sent } = self.sender.abandonment.count(None, None);
         (unsent, sent)
     }
 }
@@ -121,7 +121,7 @@ fn a_message_that_may_not_be_repeated_is_skipped_when_it_is_lost() {
     let outcome = bench.sack(4, &[], 0);
     assert!(outcome.newly_acked && bench.cwnd(0) == cut);
     bench.sack(6, &[], 0);
-    assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+    assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
 }
 
 #[test]
@@ -195,8 +195,11 @@ fn the_end_of_a_message_that_was_partly_sent_gets_a_tsn() {
         let shown = alloc::format!("{}", chunk.to_chunk(tsn(5), false));
         assert!(shown.contains("ssn=1") || shown.contains("mid=1"), "{shown}");
         bench.sack(5, &[], 0);
-        assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
-        assert_eq!(bench.sender.queue.ordered_under_way(), 0);
+        assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
+        assert_eq!(
+            bench.sender.queue.streams().map(|(_, it)| it.ordered_under_way).sum::<u32>(),
+            0
+        );
     }
 }
 
@@ -210,7 +213,7 @@ fn the_rest_of_a_message_whose_beginning_has_arrived_is_skipped() {
     assert_eq!(bench.give_up()[0].message.payload.len(), 2 * FULL);
     assert_eq!((bench.abandoned(), bench.told()), ((0, 1), Some((2, [(3, 0)].into()))));
     bench.sack(2, &[], 0);
-    assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+    assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
 }
 
 #[test]
@@ -219,9 +222,9 @@ fn messages_of_a_realtime_stream_are_given_up_when_they_are_late() {
     let max_delay = Some(Duration::from_millis(10));
     let realtime =
         StreamOptions { class: StreamClass::Realtime, max_delay, ..StreamOptions::default() };
-    bench.sender.set_stream_options(StreamId(1), realtime);
+    bench.sender.queue_mut().set_stream_options(StreamId(1), realtime);
     let interactive = StreamOptions { class: StreamClass::Interactive, ..realtime };
-    bench.sender.set_stream_options(StreamId(2), interactive);
+    bench.sender.queue_mut().set_stream_options(StreamId(2), interactive);
     for stream in [1, 2] {
         bench.put_usual(stream, 100).unwrap();
     }
@@ -229,7 +232,7 @@ fn messages_of_a_realtime_stream_are_given_up_when_they_are_late() {
     let failed = bench.give_up();
     assert_eq!(failed.iter().map(|f| f.message.stream).collect::<Vec<_>>(), [StreamId(1)]);
     // What is said about the stream holds.
-    bench.sender.set_reliability(Some(StreamId(1)), Reliability::Reliable);
+    bench.sender.abandonment.set_reliability(Some(StreamId(1)), Reliability::Reliable);
     bench.put_usual(1, 100).unwrap();
     bench.pass(10);
     assert!(bench.give_up().is_empty());
@@ -246,7 +249,7 @@ fn what_was_not_sent_leaves_no_trace() {
     bench.pass(10);
     let failed = bench.give_up();
     assert!(failed.len() == 3 && failed.iter().all(|failed| !failed.sent));
-    let by = |stream, policy| bench.sender.abandoned(stream, policy);
+    let by = |stream, policy| bench.sender.abandonment.count(stream, policy);
     let (lifetime, priority) = (ReliabilityPolicy::Lifetime, ReliabilityPolicy::Priority);
     assert_eq!(by(Some(StreamId(1)), Some(lifetime)), Abandoned { unsent: 2, sent: 0 });
     assert_eq!(by(Some(StreamId(2)), None), Abandoned { unsent: 1, sent: 0 });
@@ -254,7 +257,7 @@ fn what_was_not_sent_leaves_no_trace() {
     assert_eq!(bench.send(0), [1, 2]);
     assert!(!bench.sender.is_forward_due());
     bench.sack(2, &[], 0);
-    assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+    assert!(bench.sender.is_drained() && bench.sender.buffer.is_empty());
 }
 
 #[test]
@@ -370,7 +373,7 @@ fn important_messages_take_the_room_of_others() {
     assert_eq!((bench.abandoned(), bench.sender.space()), ((0, 0), 0));
     // The oldest of the least important.
     bench.put(1, 100, Reliability::Priority(6)).unwrap();
-    let failed = bench.sender.take_failed();
+    let failed = bench.sender.abandonment.take_failed();
     assert_eq!((failed.len(), failed[0].message.stream, failed[0].sent), (1, StreamId(7), false));
     assert_eq!(failed[0].policy, ReliabilityPolicy::Priority);
     // Reliable ones are the most important of all, and never leave.
@@ -400,8 +403,8 @@ fn of_equally_important_messages_those_that_were_not_sent_go_first() {
 fn defaults_hold_per_stream_and_for_all_others() {
     let config = Config { reliability: ONCE, ..classic() };
     let mut bench = Bench::new(1, &config);
-    bench.sender.set_reliability(Some(StreamId(1)), Reliability::Priority(4));
-    bench.sender.set_reliability(Some(StreamId(2)), Reliability::Reliable);
+    bench.sender.abandonment.set_reliability(Some(StreamId(1)), Reliability::Priority(4));
+    bench.sender.abandonment.set_reliability(Some(StreamId(2)), Reliability::Reliable);
     let terms = |bench: &mut Bench, stream| {
         let payload = Bytes::from_static(b"x");
         let message =
@@ -412,7 +415,7 @@ fn defaults_hold_per_stream_and_for_all_others() {
     assert_eq!(terms(&mut bench, 0), Terms::Retransmissions(0));
     assert_eq!(terms(&mut bench, 1), Terms::Priority(4));
     assert_eq!(terms(&mut bench, 2), Terms::Reliable);
-    bench.sender.set_reliability(None, Reliability::Lifetime(Duration::from_millis(7)));
+    bench.sender.abandonment.set_reliability(None, Reliability::Lifetime(Duration::from_millis(7)));
     let end = bench.now + Duration::from_millis(7);
     assert_eq!(
         (terms(&mut bench, 0), terms(&mut bench, 1)),

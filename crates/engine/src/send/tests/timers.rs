@@ -2,8 +2,10 @@
 
 use super::Bench;
 use crate::path::{PathId, PathState};
+use crate::send::SackView;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
+use manypath_wire::Tsn;
 
 const A: PathId = PathId(0);
 const B: PathId = PathId(1);
@@ -130,12 +132,12 @@ fn an_overtaken_sack_of_the_other_path_does_not_renege() {
     bench.push(1, 4);
     bench.pass(100);
     bench.sack(0, &[(2, 4), (6, 8)], 0);
-    let rwnd = bench.sender.peer_rwnd();
+    let rwnd = bench.sender.outstanding().window().rwnd();
     bench.a_rwnd = 7;
     let outcome = bench.sack(0, &[(2, 2), (6, 8)], 1);
     assert!(!outcome.newly_acked);
     assert_eq!(bench.path(0).in_flight(), 1460);
-    assert_eq!(bench.sender.peer_rwnd(), rwnd);
+    assert_eq!(bench.sender.outstanding().window().rwnd(), rwnd);
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn a_shutdown_takes_nothing_back() {
     bench.sack(0, &[(2, 3)], 0);
     assert_eq!(bench.path(0).in_flight(), 2 * 1460);
     let outcome =
-        bench.sender.handle_shutdown_tsn(bench.now, manypath_wire::Tsn(1), A, &mut bench.paths);
+        bench.sender.handle_sack(bench.now, &SackView::of_shutdown(Tsn(1)), A, &mut bench.paths);
     assert!(outcome.unwrap().newly_acked);
     bench.check();
     assert_eq!(bench.path(0).in_flight(), 1460, "only TSN 4 is missing");

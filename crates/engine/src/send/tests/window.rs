@@ -38,7 +38,7 @@ fn nothing_new_leaves_beyond_the_peers_window() {
     bench.sack(1, &[], 0);
     bench.queue(9);
     assert_eq!(bench.send_all(0), [2, 3, 4]);
-    assert_eq!(bench.sender.peer_rwnd(), 10);
+    assert_eq!(bench.sender.outstanding().window().rwnd(), 10);
     bench.a_rwnd = FULL as u32;
     bench.sack(3, &[], 0);
     assert_eq!(bench.send_all(0), Vec::<u64>::new());
@@ -192,7 +192,7 @@ fn the_send_buffer_bounds_what_is_accepted() {
     assert_eq!(bench.enqueue(message(10, 1)), Err(SendError::InvalidStream));
     assert_eq!(bench.enqueue(message(0, 0)), Err(SendError::Empty));
     let sent = bench.send_all(0);
-    assert_eq!((bench.sender.unsent(), bench.sender.outstanding()), (9000 - 4 * FULL, 4 * FULL));
+    assert_eq!((bench.sender.queue().bytes(), bench.sender.unacked()), (9000 - 4 * FULL, 4 * FULL));
     bench.sack(*sent.last().unwrap(), &[], 0);
     assert_eq!(bench.sender.space(), 1000 + 4 * FULL);
 }
@@ -289,7 +289,10 @@ fn streams_that_the_peer_refuses_lose_what_waits_on_them() {
         payload: Bytes::from_static(b"x"),
     };
     bench.enqueue(message).unwrap();
-    assert_eq!(bench.sender.set_peer(5000, 9), 1);
-    assert_eq!((bench.sender.unsent(), bench.sender.peer_rwnd()), (2 * FULL, 5000));
+    assert_eq!(bench.sender.set_peer(5000, 9, false), 1);
+    assert_eq!(
+        (bench.sender.queue().bytes(), bench.sender.outstanding().window().rwnd()),
+        (2 * FULL, 5000)
+    );
     bench.check();
 }
