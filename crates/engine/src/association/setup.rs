@@ -277,8 +277,8 @@ impl Association {
         let inbound = announcement.outbound_streams.min(cx.config.max_inbound_streams());
         let outbound = announcement.inbound_streams.min(cx.config.streams);
         let nr_sack = cx.config.nr_sack.agreed(&announcement.extensions);
-        let is_final = nr_sack != NrSack::Off;
-        let dropped = self.sender.set_peer(announcement.a_rwnd, outbound, is_final);
+        let non_renegable = nr_sack != NrSack::Off;
+        let dropped = self.sender.set_peer(announcement.a_rwnd, outbound, non_renegable);
         cx.counters.messages_without_stream += dropped as u64;
         let mut receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound, nr_sack);
         if is_interleaving(cx.config, &announcement) {

@@ -7,8 +7,9 @@ use crate::status::IdleReason;
 use crate::time::Instant;
 
 impl Sender {
-    /// Nothing more may be sent now. Tells the paths that could send and have nothing to send: what they deliver from
-    /// then on is limited by what there was to send. Is it because the paths that may carry data carry all they can?
+    /// Nothing more may be sent now. Tells the paths that could send and have nothing to send, because what they deliver
+    /// from then on is limited by what there was to send; and the ceiling, whether the paths that may carry data carry
+    /// all they can.
     pub(crate) fn note_waiting(&self, now: Instant, paths: &mut Paths) {
         let starves =
             |path: &Path| path.may_starve(now) && !self.has_data_for(now, path.id(), paths);

@@ -1,8 +1,9 @@
 //! The table of TSNs: chunks that were sent and are not cumulatively acknowledged, in TSN order without holes.
 //!
 //! It owns what follows from them: how much user data is in flight, how much is to be sent again, and what the peer's
-//! receive window leaves besides (RFC 9260 section 6.2.1). Whoever changes the state of a chunk does it by a call that
-//! keeps these sums; the flight of each path is the path's own.
+//! receive window leaves besides (RFC 9260 section 6.2.1). Whoever changes the state of a chunk reports it here
+//! (`on_sent`, `on_repeated`, `on_lost`, `on_reneged`, `on_done`), which keeps these sums; `lose` does both. The flight of
+//! each path is the path's own.
 
 use super::queue::{Fragment, Number};
 use super::window::PeerWindow;
@@ -168,12 +169,12 @@ impl Outstanding {
     }
 
     /// Gives memory back that is not needed now.
-    pub(crate) fn release_memory(&mut self) {
+    pub(super) fn release_memory(&mut self) {
         self.chunks.shrink_to_fit();
     }
 
     /// Adds a new chunk and gives it its TSN.
-    pub(crate) fn push(&mut self, chunk: SentChunk) -> Tsn64 {
+    pub(super) fn push(&mut self, chunk: SentChunk) -> Tsn64 {
         let tsn = self.next_tsn();
         self.chunks.push_back(chunk);
         tsn
@@ -185,7 +186,7 @@ impl Outstanding {
     }
 
     /// The chunk `tsn`.
-    pub(crate) fn get_mut(&mut self, tsn: Tsn64) -> Option<&mut SentChunk> {
+    pub(super) fn get_mut(&mut self, tsn: Tsn64) -> Option<&mut SentChunk> {
         let index = self.index(tsn)?;
         self.chunks.get_mut(index)
     }
@@ -217,17 +218,17 @@ impl Outstanding {
     }
 
     /// All chunks.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SentChunk> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SentChunk> {
         self.chunks.iter_mut()
     }
 
     /// The peer has chunk `tsn` for good. Returns what is let go if that is news.
-    pub(crate) fn release(&mut self, tsn: Tsn64) -> Option<SentChunk> {
+    pub(super) fn release(&mut self, tsn: Tsn64) -> Option<SentChunk> {
         self.empty(tsn, ChunkState::Released)
     }
 
     /// Chunk `tsn` is given up. Returns what is let go, unless that has happened before.
-    pub(crate) fn abandon(&mut self, tsn: Tsn64) -> Option<SentChunk> {
+    pub(super) fn abandon(&mut self, tsn: Tsn64) -> Option<SentChunk> {
         self.empty(tsn, ChunkState::Abandoned)
     }
 
@@ -388,7 +389,7 @@ impl Outstanding {
     }
 
     /// Moves the cumulative TSN one further and returns the chunk that it has passed.
-    pub(crate) fn pop(&mut self) -> Option<SentChunk> {
+    pub(super) fn pop(&mut self) -> Option<SentChunk> {
         let chunk = self.chunks.pop_front()?;
         self.cum = self.cum.next();
         self.released -= usize::from(chunk.record.state.is_empty());

@@ -1,5 +1,5 @@
 //! Which paths may carry data at all, and which of them the path scheduler prefers. It owns the scheduler and reads
-//! paths; what waits it is told as a [`Demand`]. What each of these paths may send now is another question
+//! paths, which only `couple` changes; what waits it is told as a [`Demand`]. What each of these paths may send now is another question
 //! (`Opportunity`).
 
 use crate::config::{Config, Demand, PathScheduling};

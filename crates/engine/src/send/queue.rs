@@ -199,7 +199,7 @@ impl SendQueue {
     }
 
     /// Queues a message that may be given up under these `terms`.
-    pub(crate) fn push(&mut self, message: Outgoing, terms: Terms) {
+    pub(super) fn push(&mut self, message: Outgoing, terms: Terms) {
         self.push_part(message, terms, Part::default());
     }
 
@@ -251,7 +251,7 @@ impl SendQueue {
 
     /// Lets the dynamic mapping take a look at the paths.
     /// `limit` is the size of the send buffer.
-    pub(crate) fn replan(
+    pub(super) fn replan(
         &mut self,
         now: Instant,
         paths: &Paths,
@@ -313,7 +313,7 @@ impl SendQueue {
 
     /// Messages may be interleaved from now on, and those that are partly sent may have so many bytes
     /// together. To be called before anything leaves.
-    pub(crate) fn set_interleaving(&mut self, most_partly_sent: usize) {
+    pub(super) fn set_interleaving(&mut self, most_partly_sent: usize) {
         self.interleaving = Some(most_partly_sent);
     }
 
@@ -333,7 +333,7 @@ impl SendQueue {
     }
 
     /// A packet is complete.
-    pub(crate) fn on_packet_end(&mut self) {
+    pub(super) fn on_packet_end(&mut self) {
         self.scheduler.on_packet_end();
     }
 
@@ -385,7 +385,7 @@ impl SendQueue {
 
     /// Takes a fragment of at most `limit` bytes off stream `id`, which [`Self::next`] gave for
     /// `path`.
-    pub(crate) fn pop(&mut self, id: StreamId, path: PathId, limit: usize) -> Option<Fragment> {
+    pub(super) fn pop(&mut self, id: StreamId, path: PathId, limit: usize) -> Option<Fragment> {
         let lane = self.lane(path);
         let stream = self.streams.get_mut(id)?;
         let before = stream.partly_sent();
@@ -429,7 +429,7 @@ impl SendQueue {
     }
 
     /// The chunk with this fragment is acknowledged for good.
-    pub(crate) fn on_acked(&mut self, fragment: &Fragment) {
+    pub(super) fn on_acked(&mut self, fragment: &Fragment) {
         if let Some(stream) = self.streams.get_mut(fragment.stream) {
             stream.on_acked(fragment);
         }

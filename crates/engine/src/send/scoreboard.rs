@@ -1,5 +1,6 @@
-//! The scoreboard (RFC 6675 section 2): which TSNs beyond the cumulative one the peer has reported, and what one SACK
-//! changes of that. It knows no chunks and no paths; `distribution` gives them what it tells.
+//! The scoreboard (RFC 6675 section 3): which TSNs beyond the cumulative one the peer has reported, and what one SACK
+//! changes of that. It knows no chunks, and of paths only over which of them the last SACK came; `distribution` gives
+//! both what it tells.
 
 use super::SackView;
 use crate::path::PathId;
