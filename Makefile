@@ -110,10 +110,10 @@ soak: ## Disturb transfers through manypath and by plain TCP, and compare them (
 # PREFIX (/usr/local) and DESTDIR as usual; what `make build` has built, without building anything as root.
 install: ## Install what make build has built (PREFIX, DESTDIR)
 	@scripts/setup install
-	PREFIX=$(PREFIX) scripts/stage $(BUILT) '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
+	PREFIX=$(PREFIX) scripts/stage "$(BUILT)" '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
 
 uninstall: ## Remove what make install has put there; settings and rules in /etc/manypath stay
-	PREFIX=$(PREFIX) scripts/unstage $(BUILT) '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
+	PREFIX=$(PREFIX) scripts/unstage "$(BUILT)" '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
 
 # The Debian packages, and their test in a fresh Debian with systemd.
 deb: ## Build the Debian packages into target/deb

@@ -102,7 +102,7 @@ impl Addressing<'_> {
     /// path. A new port becomes the port of its path, or a path of its own where addresses may change, and
     /// a packet without UDP ends the encapsulation there (RFC 6951 section 5.4): the packet has our
     /// tag, so that nobody else can bring that about.
-    pub(super) fn arrival_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
+    pub(crate) fn arrival_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
         if let Some(id) = self.paths.by_addr(&addr) {
             return Some(id);
         }

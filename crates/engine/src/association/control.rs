@@ -43,8 +43,8 @@ impl ControlQueue {
         self.chunks.shrink_to_fit();
     }
 
-    /// A COOKIE ACK goes out on `path`, unless one waits: it answers the copies that came over other paths, too, at whose
-    /// addresses less may be sent.
+    /// A COOKIE ACK goes out on `path`, unless one waits: it answers the copies that came over other paths, too,
+    /// to whose addresses less may be sent.
     pub(crate) fn push_cookie_ack(&mut self, path: PathId) {
         self.cookie_ack.get_or_insert(path);
     }

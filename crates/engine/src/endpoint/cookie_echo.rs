@@ -95,7 +95,8 @@ impl Endpoint {
         let known = self.registry.get(id);
         let resumed = known.is_some_and(|association| association.security.is_resumed());
         self.with(now, id, |association, cx| match resumed {
-            // All else in the packet is anybody's.
+            // All else in the packet is anybody's, and its source may be, too.
+            true if association.addressing().arrival_path(cx, addr).is_none() => {}
             true => unverified::earn(association, cx, &addr, len),
             false => association.handle_packet(cx, addr, packet, (len, delivery), authenticity),
         });

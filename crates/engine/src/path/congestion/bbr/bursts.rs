@@ -11,15 +11,16 @@
 //! ```
 //!
 //! A loss among the last [`EDGE`] chunks of a burst counts for a short queue, one among the first [`EDGE`] counts
-//! against it [`REFUTATION`] times. If losses do not depend on the position, in clusters or not, the sum hardly ever
-//! leaves zero. When it reaches [`PROOF`] (a CUSUM test; Page, "Continuous inspection schemes", Biometrika 41, 1954),
+//! against it [`REFUTATION`] times. If losses do not depend on the position, the sum hardly ever
+//! reaches [`PROOF`]. When it does (a CUSUM test; Page, "Continuous inspection schemes", Biometrika 41, 1954),
 //! bursts become half as long, and the sum starts over with the bursts that leave afterwards. Every [`QUIET_ROUNDS`]
 //! rounds without another cut they become longer by an eighth, so that the first burst that is too long again loses
 //! little.
 //!
 //! Bursts below [`LONG_PACKETS`] are not judged: a short queue holds them, and each timer would send less. Nor are
-//! losses after a round whose packets have waited for longer than a burst takes: that queue is longer than a burst and
-//! full, because too much is sent, and drops the end of shorter bursts, too.
+//! losses after a round whose packets have waited for longer than the longest burst takes (1 ms, 64 KiB at most), even
+//! where bursts are shorter by now: that queue is full because too much is sent, and drops the end of shorter bursts, too.
+//! Nor are fragments below half a packet, of which two may have been lost with one packet.
 
 use super::delivery::{Delivery, Position};
 
@@ -33,43 +34,44 @@ const LONG_PACKETS: u64 = 2 * MIN_PACKETS;
 const EDGE: u64 = 2;
 /// What one loss at the beginning of a burst outweighs.
 const REFUTATION: u32 = 3;
-/// The sum that shows a short queue: the last two chunks of eight bursts. Losses at random reach it once in 17,000
-/// runs above zero (1.839 to the power of -16; 1.839 solves x / 2 + x^-3 / 2 = 1).
+/// The sum that shows a short queue: the last two chunks of eight bursts. Losses that are independent of each other
+/// reach it once in 17,000 runs above zero (1.839 to the power of -16; 1.839 solves x / 2 + x^-3 / 2 = 1), those in
+/// pairs once in 131.
 const PROOF: u32 = 16;
 /// Rounds after which bursts become longer again.
 const QUIET_ROUNDS: u32 = 32;
-/// By what part.
+/// Bursts grow by one part in so many.
 const GROWTH_PART: u64 = 8;
 
-/// What losses have left of a burst.
+/// The longest burst that may leave at once, and the evidence against it.
 #[derive(Debug)]
 pub(super) struct Bursts {
     /// In bytes.
-    most: u64,
+    max_burst: u64,
     evidence: u32,
     /// Only bursts that begin after this transmission count.
     judged_after: u64,
     quiet_rounds: u32,
-    /// The last round has shown that the queue of the path is longer than a burst.
-    queue_holds_them: bool,
+    /// The packets of the last round have waited for longer than the longest burst takes.
+    queue_exceeds_burst: bool,
 }
 
 impl Default for Bursts {
     fn default() -> Self {
         Self {
-            most: MAX_BURST,
+            max_burst: MAX_BURST,
             evidence: 0,
             judged_after: 0,
             quiet_rounds: 0,
-            queue_holds_them: false,
+            queue_exceeds_burst: false,
         }
     }
 }
 
 impl Bursts {
     /// Bytes that may leave at once.
-    pub(super) fn most(&self) -> u64 {
-        self.most
+    pub(super) fn max_burst(&self) -> u64 {
+        self.max_burst
     }
 
     /// Transmission `number`, a chunk of `bytes`, was lost.
@@ -90,8 +92,8 @@ impl Bursts {
     fn judge(&mut self, position: &Position, bytes: u64, packet: u64) -> bool {
         let Position { first, before, after } = *position;
         let len = (before + 1 + after) * bytes;
-        let is_long = len >= LONG_PACKETS * packet;
-        if self.queue_holds_them || !is_long || first <= self.judged_after {
+        let is_long = 2 * bytes > packet && len >= LONG_PACKETS * packet;
+        if self.queue_exceeds_burst || !is_long || first <= self.judged_after {
             return false;
         }
         if before < EDGE {
@@ -102,19 +104,20 @@ impl Bursts {
         let is_proven = self.evidence >= PROOF;
         if is_proven {
             // Lateness of the host may have added to the burst.
-            let half = len.min(self.most) / 2;
-            self.most = half.max(MIN_PACKETS * packet).min(MAX_BURST);
+            let half = len.min(self.max_burst) / 2;
+            self.max_burst = half.max(MIN_PACKETS * packet).min(MAX_BURST);
             (self.evidence, self.quiet_rounds) = (0, 0);
         }
         is_proven
     }
 
-    /// A round is over. `queue_holds_them`: on average, its packets have waited for longer than a burst takes.
-    pub(super) fn on_round(&mut self, queue_holds_them: bool) {
-        self.queue_holds_them = queue_holds_them;
+    /// A round is over. `queue_exceeds_burst`: on average, its packets have waited for longer than the longest burst
+    /// takes.
+    pub(super) fn on_round(&mut self, queue_exceeds_burst: bool) {
+        self.queue_exceeds_burst = queue_exceeds_burst;
         self.quiet_rounds += 1;
         if self.quiet_rounds >= QUIET_ROUNDS {
-            self.most = (self.most + self.most / GROWTH_PART).min(MAX_BURST);
+            self.max_burst = (self.max_burst + self.max_burst / GROWTH_PART).min(MAX_BURST);
             self.quiet_rounds = 0;
         }
     }
@@ -124,6 +127,7 @@ impl Bursts {
 mod tests {
     use super::super::delivery::Position;
     use super::{Bursts, MAX_BURST, MIN_PACKETS, PROOF, QUIET_ROUNDS};
+    use alloc::vec::Vec;
 
     const P: u64 = 1200;
 
@@ -169,7 +173,7 @@ mod tests {
             let mut draw = random(seed);
             let mut bursts = Bursts::default();
             assert_eq!(send(&mut bursts, 44, &mut |_| draw() < permille), 0, "{permille}");
-            assert_eq!(bursts.most(), MAX_BURST);
+            assert_eq!(bursts.max_burst(), MAX_BURST);
         }
     }
 
@@ -198,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn fragments_that_share_a_lost_packet_tell_nothing() {
+        let (mut draw, mut bursts) = (random(1), Bursts::default());
+        for first in (1..=200).map(|burst| burst * 400) {
+            for packet in (0..40).filter(|_| draw() < 100).collect::<Vec<u64>>() {
+                for before in 10 * packet..10 * packet + 10 {
+                    let position = Position { first, before, after: 399 - before };
+                    assert!(!bursts.judge(&position, P / 10, P));
+                }
+            }
+        }
+        assert_eq!(bursts.max_burst(), MAX_BURST);
+    }
+
+    #[test]
     fn lost_bursts_and_short_ones_tell_nothing() {
         assert_eq!(send(&mut Bursts::default(), 44, &mut |_| true), 0, "an outage");
         assert_eq!(send(&mut Bursts::default(), 15, &mut |position| position > 10), 0);
@@ -211,15 +229,19 @@ mod tests {
             (0..PROOF).filter(|_| bursts.judge(&last, P, P)).count()
         };
         assert_eq!(cut(&mut bursts, 25), 1);
-        assert_eq!(bursts.most(), 25 * P / 2, "half of what was lost, not of what might have left");
+        assert_eq!(
+            bursts.max_burst(),
+            25 * P / 2,
+            "half of what was lost, not of what might have left"
+        );
         (1..QUIET_ROUNDS).for_each(|_| bursts.on_round(false));
-        assert_eq!(bursts.most(), 25 * P / 2);
+        assert_eq!(bursts.max_burst(), 25 * P / 2);
         bursts.on_round(false);
-        assert_eq!(bursts.most(), 25 * P / 2 * 9 / 8);
+        assert_eq!(bursts.max_burst(), 25 * P / 2 * 9 / 8);
         (0..100).for_each(|_| assert_eq!(cut(&mut bursts, 16), 1));
-        assert_eq!(bursts.most(), MIN_PACKETS * P);
+        assert_eq!(bursts.max_burst(), MIN_PACKETS * P);
         (0..100 * QUIET_ROUNDS).for_each(|_| bursts.on_round(false));
-        assert_eq!(bursts.most(), MAX_BURST);
+        assert_eq!(bursts.max_burst(), MAX_BURST);
     }
 
     #[test]

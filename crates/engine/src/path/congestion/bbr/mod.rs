@@ -261,10 +261,10 @@ impl Bbr {
         self.check_probe_rtt(ack, window);
     }
 
-    /// Bytes per second at which data is to leave, and how many of them may leave at once, as soon as there is something
-    /// to say.
+    /// Bytes per second at which data is to leave, and how many of them may leave at once, as soon as there is
+    /// something to say.
     pub(super) fn pace(&self) -> Option<(u64, usize)> {
-        let burst = usize::try_from(self.random_loss.bursts.most()).unwrap_or(usize::MAX);
+        let burst = usize::try_from(self.random_loss.bursts.max_burst()).unwrap_or(usize::MAX);
         (self.pacing_rate > 0).then_some((self.pacing_rate, burst))
     }
 

@@ -36,7 +36,7 @@ pub(super) struct RandomLoss {
     round: Round,
     /// Whether the last round has shown a queue.
     queue_seen: bool,
-    /// What is lost because it leaves at once.
+    /// Limits bursts where a short queue drops their ends.
     pub(super) bursts: Bursts,
 }
 
@@ -96,9 +96,9 @@ impl Bbr {
         let round = core::mem::replace(&mut self.random_loss.round, next);
         let waited = (round.samples > 0).then(|| self.queue(round.rtts / round.samples));
         let seen = waited.is_none_or(|waited| waited > self.visible_queue(ack.packet));
-        let holds_bursts = waited.is_none_or(|waited| waited > self.quantum_time(ack.packet));
+        let exceeds_burst = waited.is_none_or(|waited| waited > self.quantum_time(ack.packet));
         self.random_loss.queue_seen = seen;
-        self.random_loss.bursts.on_round(holds_bursts);
+        self.random_loss.bursts.on_round(exceeds_burst);
         let quiet = self.probe_bw.ack_phase == AckPhase::Init && self.state != State::ProbeRtt;
         if !seen && quiet {
             self.random_loss.add(delivered - round.delivered, lost - round.lost);
