@@ -253,12 +253,12 @@ fn what_is_not_for_the_gateway_goes_its_way() {
     let part = network.site.dir.join("early");
     wait_for("a part", || std::fs::metadata(&part).is_ok_and(|part| part.len() > 100_000));
     // What is carried leaves as the router's own does.
-    sh(&network.site, Host::Left, "ip rule add from 192.168.8.0/24 lookup main");
+    sh(&network.site, Host::Left, "ip rule add from 192.168.7.0/24 lookup main");
     let gateway = network.gateway(&["--clients", "192.168.7.0/24"]);
     network.downloads(1, &plain());
     network.downloads(0, &plain());
     let status = network.status();
-    let passed_by = "(TPROXY; the routing rule `from 192.168.8.0/24 lookup main` does not hold";
+    let passed_by = "(TPROXY; the routing rule `from 192.168.7.0/24 lookup main` does not apply";
     assert!(status["allow"].to_string().contains(passed_by), "{status:#}");
     let hosts = &status["door_hosts"];
     assert_eq!((&hosts[0]["host"], &hosts[1]), (&HOSTS[0].into(), &Value::Null), "{hosts}");

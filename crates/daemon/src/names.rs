@@ -1,11 +1,12 @@
-//! Names of hosts, resolved by threads beside the loop: a name server may take long to answer, and those who ask for
-//! names can see to that.
+//! Names of hosts, resolved by threads beside the loop: a name server may take long to answer, and a peer may choose
+//! a slow one on purpose.
 //!
-//! A thread does one name after the other, so there are several, and a party has half of them at most: names that take
-//! long do not hold up those of others.
+//! A thread does one name after the other, so there are several. A party gets another one only while more are free than
+//! it has: its slow names never take the last free threads from others, nor fill the queue.
 
 use crate::jobs::{Offered, Queue, worker};
 use manypath_keys::PublicKey;
+use manypath_rules::Network;
 use mio::Waker;
 use std::collections::VecDeque;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -13,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Threads, begun with the first name.
 const THREADS: usize = 8;
-/// Those that one party may have at a time.
-const MAX_OF_PARTY: usize = THREADS / 2;
 /// Names that wait for a thread.
 const MAX_WAITING: usize = 256;
+/// Those of one party. This host itself asks for few, and each of them once.
+const MAX_WAITING_OF_PARTY: usize = 32;
 
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,15 +32,22 @@ pub(crate) enum Asker {
     Relay(&'static str),
 }
 
-/// For whom.
+/// On whose behalf a name is resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Party {
     /// This host itself.
     Own,
-    /// The clients of doors at this host.
+    /// Clients of doors, at this address.
     Clients(IpAddr),
     /// The peer with this key.
     Peer(PublicKey),
+}
+
+impl Party {
+    /// Clients of doors at `host`. One host may have all addresses of an IPv6 /64.
+    pub(crate) fn clients(host: IpAddr) -> Self {
+        Self::Clients(Network::around(host.to_canonical(), 64).address())
+    }
 }
 
 /// What was found: no address if there is no such name.
@@ -81,12 +89,17 @@ impl Names {
         Self { waker, threads, waiting, found, resolve }
     }
 
-    /// Asks for the addresses of a name. False if too many are asked for.
+    /// Asks for the addresses of a name, once for each asker that waits. False if too many are asked for.
     pub(crate) fn ask(&mut self, asker: Asker, party: Party, name: &str) -> bool {
+        if self.waiting.iter().any(|question| question.asker == asker) {
+            return true;
+        }
         if self.threads.is_empty() {
             self.threads = (0..THREADS).map_while(|number| self.begin_thread(number)).collect();
         }
-        if self.threads.is_empty() || self.waiting.len() >= MAX_WAITING {
+        let of_party = self.waiting.iter().filter(|question| question.party == party).count();
+        let is_full = of_party >= MAX_WAITING_OF_PARTY || self.waiting.len() >= MAX_WAITING;
+        if self.threads.is_empty() || (party != Party::Own && is_full) {
             return false;
         }
         self.waiting.push_back(Question { asker, party, name: name.to_owned() });
@@ -106,11 +119,15 @@ impl Names {
 
     /// Gives threads that are free the names that have waited longest of those whose parties may have one more.
     fn hand_out(&mut self) {
+        let having = |threads: &[Thread], party: Option<Party>| {
+            threads.iter().filter(|thread| thread.busy == party).count()
+        };
         while let Some(free) = self.threads.iter().position(|thread| thread.busy.is_none()) {
-            let next = self.waiting.iter().position(|question| {
-                let of_party = |thread: &&Thread| thread.busy == Some(question.party);
-                self.threads.iter().filter(of_party).count() < MAX_OF_PARTY
-            });
+            let free_threads = having(&self.threads, None);
+            let next = self
+                .waiting
+                .iter()
+                .position(|question| having(&self.threads, Some(question.party)) < free_threads);
             let Some(question) = next.and_then(|next| self.waiting.remove(next)) else { return };
             let thread = &mut self.threads[free];
             thread.busy = Some(question.party);
@@ -145,7 +162,7 @@ fn resolve(name: &str) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asker, MAX_WAITING, Names, Party};
+    use super::{Asker, MAX_WAITING_OF_PARTY, Names, Party, THREADS};
     use mio::{Poll, Token, Waker};
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;
@@ -183,8 +200,8 @@ mod tests {
         let poll = Poll::new().unwrap();
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
         let mut names = Names { resolve, ..Names::new(waker) };
-        let [slow, fast] = [1, 2].map(|host| Party::Clients(Ipv4Addr::new(10, 0, 0, host).into()));
-        for id in 0..40 {
+        let [slow, fast] = [1, 2].map(|host| Party::clients(Ipv4Addr::new(10, 0, 0, host).into()));
+        for id in 0..20 {
             assert!(names.ask(Asker::Door(id), slow, "slow"));
         }
         for id in 100..140 {
@@ -193,13 +210,51 @@ mod tests {
         }
         ANSWERS.store(true, Ordering::Relaxed);
         let mut rest = Vec::new();
-        while rest.len() < 40 {
+        while rest.len() < 20 {
             rest.extend(next(&mut names));
         }
         rest.sort_by_key(|asker| format!("{asker:?}"));
         rest.dedup();
-        assert_eq!(rest.len(), 40, "each is resolved once");
+        assert_eq!(rest.len(), 20, "each is resolved once");
+        ANSWERS.store(false, Ordering::Relaxed);
         let taken = (0..1000).filter(|id| names.ask(Asker::Door(*id), slow, "slow")).count();
-        assert!((MAX_WAITING..1000).contains(&taken), "{taken}");
+        assert_eq!(taken, THREADS / 2 + MAX_WAITING_OF_PARTY);
+        assert!(names.ask(Asker::Door(taken as u64 - 1), slow, "slow"), "it waits already");
+        assert!(names.ask(Asker::Door(2000), fast, "fast"));
+        assert_eq!(next(&mut names), [Asker::Door(2000)]);
+        let own = (0..100).filter(|id| names.ask(Asker::Onward(*id), Party::Own, "fast")).count();
+        assert_eq!(own, 100, "this host asks for all it needs");
+        ANSWERS.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn several_parties_leave_a_thread_to_others() {
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), Token(0)).unwrap());
+        let busy = |name: &str| {
+            if name == "busy" {
+                loop {
+                    std::thread::park();
+                }
+            }
+            vec![ADDRESS]
+        };
+        let mut names = Names { resolve: busy, ..Names::new(waker) };
+        for id in 0..16 {
+            let host = Ipv4Addr::new(10, 0, 0, 1 + (id / 8) as u8);
+            assert!(names.ask(Asker::Door(id), Party::clients(host.into()), "busy"));
+        }
+        let third = Party::clients(Ipv4Addr::new(10, 0, 0, 3).into());
+        assert!(names.ask(Asker::Door(100), third, "fast"));
+        assert_eq!(next(&mut names), [Asker::Door(100)]);
+    }
+
+    #[test]
+    fn a_host_is_one_party_by_whichever_address_of_its_network() {
+        let party = |host: &str| Party::clients(host.parse().unwrap());
+        assert_eq!(party("2001:db8::1"), party("2001:db8::2:0:0:1"));
+        assert_ne!(party("2001:db8::1"), party("2001:db8:0:1::1"));
+        assert_ne!(party("::ffff:10.0.0.1"), party("::ffff:10.0.0.2"));
+        assert_eq!(party("::ffff:10.0.0.1"), party("10.0.0.1"));
     }
 }

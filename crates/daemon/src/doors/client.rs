@@ -213,7 +213,7 @@ impl DoorRoom {
         let Some(client) = self.talking.get_mut(&id) else { return };
         client.stage = Stage::Naming;
         let (name, party) =
-            (client.name.clone().unwrap_or_default(), Party::Clients(client.peer.ip()));
+            (client.name.clone().unwrap_or_default(), Party::clients(client.peer.ip()));
         if !base.core.names.ask(Asker::Door(id), party, &name) {
             self.refuse(base, attempts, id, Fault::Busy);
         }

@@ -265,7 +265,7 @@ impl DoorRoom {
 /// Whether clients at `host` may reach `destination` by a door, whatever it is taken for on the way. `is_own` tells
 /// whether an address is one of this host.
 fn may_reach(host: IpAddr, destination: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
-    // This host's own may be one of those that lead to others elsewhere, as 6to4 has them.
+    // An address of this host may itself map to IPv4, such as 6to4.
     let as_it_is = Some(destination.to_canonical()).filter(|address| is_own(*address));
     meanings(destination).into_iter().chain(as_it_is).all(|destination| {
         let (local, nowhere) = match destination {

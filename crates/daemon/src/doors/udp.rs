@@ -418,7 +418,7 @@ impl UdpRoom {
             TargetHost::Address(address) => self.want(base, hosts, id, (peer, address)),
             TargetHost::Name(name) => {
                 let asked = self.asking.values().filter(|it| **it == association).count();
-                let (asker, party) = (Asker::DoorDatagrams(id), Party::Clients(peer));
+                let (asker, party) = (Asker::DoorDatagrams(id), Party::clients(peer));
                 if asked < MAX_NAMES && base.core.names.ask(asker, party, &name) {
                     self.asking.insert(id, association);
                 } else {

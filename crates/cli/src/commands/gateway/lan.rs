@@ -153,7 +153,7 @@ fn make(args: &LanRulesArgs) -> Result<String, Error> {
         let udp = if args.udp_port.is_some() { "; UDP is routed as before" } else { "" };
         rules(How::Redirect).map(|()| format!("redirection: {why}{udp}"))
     };
-    let passed_by = passed_by(&args.lan);
+    let passed_by = passed_by(args);
     let how = if args.lan.iter().any(|name| is_filtered_bridge(name)) {
         redirected("packets of the bridge are filtered")
     } else {
@@ -162,24 +162,34 @@ fn make(args: &LanRulesArgs) -> Result<String, Error> {
             Err(_) => redirected("the kernel refuses TPROXY"),
         }
     };
-    let note = |rule| format!("; the routing rule `{rule}` does not hold for what is carried");
+    let note = |rule| format!("; the routing rule `{rule}` does not apply to carried connections");
     how.map(|how| how + &passed_by.map_or(String::new(), note))
 }
 
-/// The first routing rule about the network, if there is one: what is carried leaves as this host's own does.
-fn passed_by(lan: &[String]) -> Option<String> {
+/// The first routing rule about clients, if there is one: what is carried leaves as this host's own does.
+fn passed_by(args: &LanRulesArgs) -> Option<String> {
+    let LanRulesArgs { lan, clients, .. } = args;
     let interfaces = manypath_net::interfaces().unwrap_or_default();
     let network = interfaces.iter().filter(|one| lan.contains(&one.name));
     let network: Vec<_> = network.map(|one| (one.addr, one.prefix_len)).collect();
     ["-4", "-6"].into_iter().find_map(|family| {
         let shown = Command::new("ip").args([family, "rule", "show"]).output().ok()?;
-        rule_about(&String::from_utf8_lossy(&shown.stdout), lan, &network)
+        rule_about(&String::from_utf8_lossy(&shown.stdout), lan, &network, clients)
     })
 }
 
 /// The first of the rules that `ip rule` has shown that is about what comes in at the interfaces, where this host has
-/// these addresses.
-fn rule_about(shown: &str, lan: &[String], addresses: &[(IpAddr, u8)]) -> Option<String> {
+/// these addresses, and, unless there are none, about some of the clients.
+fn rule_about(
+    shown: &str,
+    lan: &[String],
+    addresses: &[(IpAddr, u8)],
+    clients: &[Network],
+) -> Option<String> {
+    let is_of_client = |from: &Network| {
+        let overlaps = |client: &Network| client.covers(from) || from.covers(client);
+        clients.is_empty() || clients.iter().any(overlaps)
+    };
     let is_of_network = |from: &Network| {
         let overlaps = |(address, prefix): &(IpAddr, u8)| {
             let network = Network::around(*address, *prefix);
@@ -190,9 +200,9 @@ fn rule_about(shown: &str, lan: &[String], addresses: &[(IpAddr, u8)]) -> Option
     let is_about = |rule: &&str| {
         let words: Vec<&str> = rule.split_whitespace().collect();
         let after = |name| words.windows(2).find(|pair| pair[0] == name).map(|pair| pair[1]);
-        let from = after("from").and_then(|from| from.parse().ok());
-        after("iif").is_some_and(|name| lan.iter().any(|one| one == name))
-            || from.is_some_and(|from| is_of_network(&from))
+        let from: Option<Network> = after("from").and_then(|from| from.parse().ok());
+        let comes_in = after("iif").is_some_and(|name| lan.iter().any(|one| one == name));
+        from.map_or(comes_in, |from| is_of_client(&from) && (comes_in || is_of_network(&from)))
     };
     let mut rules = shown.lines().filter_map(|line| Some(line.split_once(':')?.1.trim()));
     rules.find(is_about).map(str::to_owned)
@@ -429,7 +439,7 @@ mod tests {
         let usual = "0:\tfrom all lookup local\n99:\tfrom all fwmark 0x4000000/0x4000000 lookup 9899\n\
                      100:\tfrom 192.168.1.1 lookup 7\n101:\tfrom 192.168.2.0/24 iif br00 lookup 8\n\
                      32766:\tfrom all lookup main\n";
-        assert_eq!(rule_about(usual, &lan, &own), None);
+        assert_eq!(rule_about(usual, &lan, &own, &[]), None);
         for rule in [
             "from all iif br0 lookup vpn",
             "from 192.168.1.0/24 lookup vpn",
@@ -438,8 +448,24 @@ mod tests {
             "from fd00::/64 lookup vpn",
         ] {
             let shown = format!("{usual}102:\t{rule}\n");
-            assert_eq!(rule_about(&shown, &lan, &own).as_deref(), Some(rule));
+            assert_eq!(rule_about(&shown, &lan, &own, &[]).as_deref(), Some(rule));
         }
+    }
+
+    #[test]
+    fn routing_rules_about_hosts_that_are_no_clients_are_not_named() {
+        let lan = ["br0".to_owned()];
+        let own = [("192.168.1.1".parse().unwrap(), 24), ("192.168.2.1".parse().unwrap(), 24)];
+        let named = |clients: &str, rule: &str| {
+            rule_about(&format!("102:\t{rule}\n"), &lan, &own, &[clients.parse().unwrap()])
+        };
+        for rule in ["from 192.168.2.0/24 lookup vpn", "from 192.168.2.0/24 iif br0 lookup vpn"] {
+            assert_eq!(named("192.168.1.0/24", rule), None);
+            assert_eq!(named("192.168.2.7", rule).as_deref(), Some(rule));
+            assert_eq!(named("192.168.0.0/16", rule).as_deref(), Some(rule));
+        }
+        let all = "from all iif br0 lookup vpn";
+        assert_eq!(named("192.168.1.0/24", all).as_deref(), Some(all));
     }
 
     #[test]

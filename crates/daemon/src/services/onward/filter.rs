@@ -92,7 +92,7 @@ fn is_open_at(
         let closed = !is_global(address) || own.iter().any(|network| network.contains(address));
         !never && (is_named || !closed)
     };
-    // The network of an interface may be of addresses that are tunnels to IPv4 elsewhere, as 6to4 has them.
+    // An interface may itself be in a range that maps to IPv4, such as 6to4.
     let as_it_is = Some(address.to_canonical());
     let of_own = as_it_is.filter(|address| own.iter().any(|network| network.contains(*address)));
     meanings(address).into_iter().chain(of_own).all(open)
