@@ -155,7 +155,7 @@ fn where_one_port_is_open_tls_carries() {
     let mut command = site.command(Host::Right, MANYPATH);
     command.arg("status");
     let said = finish(command);
-    assert!(said.stdout.contains("ms, lately held up for "), "{said:?}");
+    assert!(said.stdout.contains(" ms longer over TCP"), "{said:?}");
 }
 
 /// Nothing else leads to the service.

@@ -89,7 +89,7 @@ fn the_live_stack_does_what_the_simulation_says() {
     assert!(delay > 40.0 && delay < 400.0, "{delay} ms, half of it in the send buffer");
 }
 
-/// Both ends of a run load the same file as the simulation, and it decides there, too: what its decisions cost is counted.
+/// Both live ends load the file that the simulation loads, and it decides there: its instructions are counted.
 #[test]
 fn schedulers_and_a_congestion_control_from_files_decide_on_real_sockets() {
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../wasm/live.toml");

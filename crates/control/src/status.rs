@@ -389,8 +389,8 @@ pub struct RoundTripStatus {
     pub srtt_us: Option<u64>,
     /// Retransmission timeout in microseconds.
     pub rto_us: u64,
-    /// By how many microseconds round trips have lately exceeded the shortest one, over TCP and TLS, where packets wait
-    /// for those before them. None over UDP.
+    /// By how many microseconds round trips have lately exceeded the shortest one, over TCP and TLS: queues, and
+    /// packets that wait for those before them. None over UDP.
     #[serde(default)]
     pub hold_up_us: Option<u64>,
 }

@@ -106,8 +106,8 @@ impl ReceiveWindow {
     /// never more than a window of holes, so the reserve is never short for it.
     ///
     /// A chunk may be larger than the whole buffer: it comes as a zero window probe (section 6.1 rule A), and the sender
-    /// sends no smaller one instead. It is taken if it is the next, while nothing else is held, or what is held waits
-    /// for it and fits into the buffer: then no second one is taken before some of that has been read.
+    /// sends no smaller one instead. It is taken if it is the next, while nothing else is held, or a later chunk has
+    /// arrived and what is held fits into the buffer: then no second one is taken before some of that has been read.
     pub(crate) fn accepts(&self, bytes: usize, place: Place) -> bool {
         let memory = if place.fills_hole { self.reserve } else { self.allowance };
         self.fits(bytes, place) && self.cost() + bytes + self.overhead <= memory
@@ -262,14 +262,16 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_larger_than_the_buffer_is_taken_while_a_buffer_of_others_waits_for_it() {
+    fn a_chunk_larger_than_the_buffer_is_taken_beside_a_buffer_of_others_if_a_later_one_has_come() {
         let mut window = ReceiveWindow::new(1500);
         let next = |fills_hole| Place { fills_hole, is_next: true };
-        window.hold(1000);
-        assert!(!window.accepts(12_288, next(false)), "what is held waits for the reader");
+        let unread = 600;
+        window.hold(unread);
+        assert!(!window.accepts(12_288, next(false)), "no later one has arrived");
+        window.hold(400);
         assert!(!window.accepts(12_288, HOLE), "another one is missing before it");
         window.hold(500);
-        assert!(window.accepts(12_288, next(true)));
+        assert!(window.accepts(12_288, next(true)), "beside what is unread, too");
         window.hold(12_288);
         assert!(!window.accepts(12_288, next(true)) && !window.accepts(1, next(true)));
         window.release(12_288, 1);

@@ -269,14 +269,14 @@ fn door_host(out: &mut String, status: &DoorHostStatus) {
     );
 }
 
-/// How long a round trip takes, and by how much packets over TCP have lately been later than that can be.
+/// How long a round trip takes, and by how much those over TCP have lately exceeded the shortest one.
 fn round_trip(status: &RoundTripStatus) -> String {
     let millis = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
     let usual = status.srtt_us.map_or("-".to_owned(), millis);
     // Less would be shown as none.
     let hold_up = status.hold_up_us.filter(|us| *us >= 50).map(millis);
     let hold_up =
-        hold_up.map_or(String::new(), |time| format!(", lately held up for {time} by TCP"));
+        hold_up.map_or(String::new(), |time| format!(", lately up to {time} longer over TCP"));
     usual + &hold_up
 }
 
@@ -311,14 +311,17 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_told_with_what_tcp_adds_to_it() {
+    fn a_round_trip_over_tcp_is_told_with_how_much_longer_others_took() {
         let told = |srtt_us, hold_up_us| {
             round_trip(&RoundTripStatus { srtt_us, hold_up_us, ..Default::default() })
         };
         assert_eq!(told(None, None), "-");
         assert_eq!(told(Some(20_400), None), "20.4 ms");
         assert_eq!(told(Some(20_400), Some(0)), "20.4 ms");
-        assert_eq!(told(Some(20_400), Some(81_260)), "20.4 ms, lately held up for 81.3 ms by TCP");
+        assert_eq!(
+            told(Some(20_400), Some(81_260)),
+            "20.4 ms, lately up to 81.3 ms longer over TCP"
+        );
     }
 
     #[test]

@@ -50,8 +50,9 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
 
 /// Whether packets on `id` may be held up for so long by what is below that another path delivers sooner, even if all of
 /// `waiting` packets have their turns there first. Never true for the path with the least delay, and [`is_worth_using`]
-/// is true for that one: something is always sent. A path whose socket is full does not count: nothing is handed to it
-/// until what waits there has left.
+/// is true for that one: something is always sent. A path whose socket is full does not make another one late,
+/// because nothing is handed to it until what waits there has left. It may still be waited for if its round trip is
+/// shorter: [`is_worth_using`] counts it.
 pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId, waiting: usize) -> bool {
     let path = paths.get(id).filter(|path| path.rtt().hold_up().is_some());
     let Some(delay) = path.map(|path| path.rtt().arrival_delay()) else { return false };

@@ -77,14 +77,9 @@ impl<'a> Point<'a> {
         self.mean(DYNAMIC, figure) / self.value(case, figure)
     }
 
-    /// What a case has as a part of what another one has, with the interval of two means that vary apart from each other,
-    /// as runs of two schedulers do.
+    /// A case's mean relative to another's, with the confidence interval of a ratio of two independent means.
     pub(super) fn part(&self, case: &str, other: &str, figure: &str) -> Option<plot::Point> {
-        let (part, whole) = (self.summary(case, figure)?, self.summary(other, figure)?);
-        let y = part.mean / whole.mean;
-        let error = y * (part.half_width / part.mean).hypot(whole.half_width / whole.mean);
-        let count = part.count.min(whole.count);
-        y.is_finite().then_some(plot::Point { x: 0.0, y, error, count })
+        quotient(&self.summary(case, figure)?, &self.summary(other, figure)?)
     }
 
     /// The cases of paths alone.
@@ -99,6 +94,14 @@ impl<'a> Point<'a> {
     pub(super) fn example(&self) -> Option<&'a Record> {
         self.runs.iter().find(|run| run.case == DYNAMIC).copied()
     }
+}
+
+/// A mean relative to another one. None if that is 0.
+fn quotient(part: &Summary, whole: &Summary) -> Option<plot::Point> {
+    let y = part.mean / whole.mean;
+    let error = (part.half_width / whole.mean).hypot(y * whole.half_width / whole.mean);
+    let count = part.count.min(whole.count);
+    y.is_finite().then_some(plot::Point { x: 0.0, y, error, count })
 }
 
 /// All cases of a point but the dynamic scheduler's.
@@ -124,4 +127,24 @@ pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quotient;
+    use crate::campaign::summarise;
+
+    #[test]
+    fn a_quotient_has_an_interval_where_its_mean_is_0_too() {
+        let [nothing, around_nothing, some] =
+            [[0.0, 0.0], [-1.0, 1.0], [3.0, 5.0]].map(|values| summarise(values).unwrap());
+        let point = quotient(&nothing, &some).unwrap();
+        assert_eq!((point.y, point.error, point.count), (0.0, 0.0, 2));
+        let point = quotient(&around_nothing, &some).unwrap();
+        assert!((point.error - around_nothing.half_width / 4.0).abs() < 1e-9, "{}", point.error);
+        let point = quotient(&some, &some).unwrap();
+        let relative = some.half_width / 4.0;
+        assert!((point.error - relative * 2f64.sqrt()).abs() < 1e-9, "{}", point.error);
+        assert!(quotient(&some, &nothing).is_none() && quotient(&nothing, &nothing).is_none());
+    }
 }
