@@ -29,7 +29,7 @@ const SEEDS: u32 = 6;
 
 /// The committed scenario, of which the frame is taken: everything between these.
 const COMMITTED: &str = include_str!("../../../../../papers/manypath-dynamic/scenario.toml");
-const FRAME: (&str, &str) = ("\nseeds = 1\n", "\n# The setups of the paper");
+const FRAME: (&str, &str) = ("\nseeds = 3\n", "\n# The setups of the paper");
 
 /// Schedulers that the committed grid does not have.
 const MORE_CASES: &str = r#"
