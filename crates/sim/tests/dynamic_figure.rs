@@ -12,7 +12,7 @@ fn figure() -> &'static Figure {
 /// Two slow points of the grid, shortly.
 fn records() -> Vec<Record> {
     let figure = figure();
-    let set = [("warmup", "\"1s\""), ("measure", "\"10s\"")];
+    let set = [("warmup", "\"1s\""), ("measure", "\"10s\""), ("seeds", "1")];
     let set: Vec<_> = set.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
     let mut plan =
         Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
