@@ -38,7 +38,7 @@ struct Filling<'a, 'p> {
     id: PathId,
     /// Ask for an acknowledgement without delay (RFC 7053).
     immediate: bool,
-    /// What is said of these by [`Opportunity`].
+    // The next four are answers of `Opportunity`, asked once for the whole packet.
     usable: PathSet,
     repeaters: PathSet,
     flight: usize,
