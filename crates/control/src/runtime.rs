@@ -1,6 +1,7 @@
 //! Where stacks are found: the runtime directory and the sockets in it.
 //!
-//! A stack listens at `PID.sock` (its other engine loops, if it has several, at `PID-1.sock` and so on), one that launchers share at `shared-KEY.sock` as well, and a server that carries programs at
+//! A stack listens at `PID.sock` (its other engine loops, if it has several, at `PID-1.sock` and so on), one that
+//! launchers share at `shared-KEY.sock` as well, and a server that carries programs at
 //! `programs-NAMESPACE.sock`, in the first of these that it may write:
 //! `$MANYPATH_RUNTIME_DIR`, `/run/manypath`, `$XDG_RUNTIME_DIR/manypath`, `/tmp/manypath-UID`.
 //! `/run/manypathd` is that of the system's service, which has a user of its own; root finds it.
@@ -9,6 +10,7 @@
 
 use crate::error::ControlError;
 use crate::listener;
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
@@ -125,7 +127,7 @@ pub fn find_door(directory: &Path, namespace: u64, port: u16) -> PathBuf {
     }
 }
 
-/// The sockets of all living stacks of this host that the caller can see, oldest name first.
+/// The sockets of all living stacks of this host that the caller can see, oldest process first.
 /// Files that no process listens at any more are removed.
 #[must_use]
 pub fn stacks() -> Vec<StackSocket> {
@@ -133,8 +135,19 @@ pub fn stacks() -> Vec<StackSocket> {
     let trusted = places.iter().filter(|place| is_trusted(place));
     let mut found: Vec<_> = trusted.flat_map(|place| sockets_in(place)).collect();
     found.retain(|stack| !remove_if_stale(&stack.path));
-    found.sort_by_key(|stack| (stack.pid, stack.loop_index));
+    sort_by_age(&mut found);
     found
+}
+
+/// Oldest process first. Its id does not tell: ids begin anew after the largest.
+fn sort_by_age(found: &mut [StackSocket]) {
+    let mut began = BTreeMap::new();
+    for stack in found.iter() {
+        let made = fs::metadata(&stack.path).and_then(|file| file.modified()).ok();
+        let first = began.entry(stack.pid).or_insert(made);
+        *first = made.min(*first);
+    }
+    found.sort_by_key(|stack| (began[&stack.pid], stack.pid, stack.loop_index));
 }
 
 /// The identity of the caller's network namespace.
@@ -217,4 +230,26 @@ fn remove_if_stale(path: &Path) -> bool {
 pub(crate) fn user() -> u32 {
     // SAFETY: takes nothing, always succeeds.
     unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn the_oldest_process_comes_first_even_if_ids_have_begun_anew() {
+        let dir = env::temp_dir().join(format!("manypath-ages-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        for (second, name) in ["32760", "32760-1", "9", "9-1", "32760-2"].iter().enumerate() {
+            let file = fs::File::create(dir.join(format!("{name}.sock"))).expect("a file");
+            let made = SystemTime::UNIX_EPOCH + Duration::from_secs(second as u64);
+            file.set_modified(made).expect("its time");
+        }
+        let mut found = sockets_in(&dir);
+        sort_by_age(&mut found);
+        fs::remove_dir_all(&dir).expect("removed");
+        let names: Vec<_> = found.iter().map(StackSocket::name).collect();
+        assert_eq!(names, ["32760", "32760-1", "32760-2", "9", "9-1"]);
+    }
 }
