@@ -123,7 +123,11 @@ class Results:
         lost = sorted((row for row in judged if row.lost_to()), key=lambda row: row.ratio(row.lost_to()[0]))
         if not judged:
             return ""
-        lines = [f"## Where manypath loses\n\n{len(lost)} of {len(judged)} points, those furthest behind first.\n"]
+        far = sum(row.ratio(row.lost_to()[0]) < 0.97 for row in lost)
+        lines = [
+            f"## Where manypath loses\n\n{len(lost)} of {len(judged)} points, {far} of them by more than 3 %,"
+            " those furthest behind first.\n"
+        ]
         if lost:
             lines += ["| set-up | | manypath | loses to |", "|---|---|---|---|"]
         for row in lost:
