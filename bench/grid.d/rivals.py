@@ -186,7 +186,7 @@ class Manypath(Rival):
         except (IndexError, ValueError, KeyError):
             carried = 0
         if not carried:
-            raise Failed(f"the connection fell back to TCP: {said.strip()[-300:]}")
+            raise Failed(f"the connection fell back to TCP: {said.strip()[:2000]}")
 
 
 class Association(Rival):
