@@ -156,6 +156,26 @@ fn the_ceiling_counts_opportunities() {
 }
 
 #[test]
+fn a_change_that_names_the_trace_in_force_begins_it_anew() {
+    let folder = folder("anew");
+    let times: String = ["20\n"; 50].concat() + "60000\n";
+    std::fs::write(folder.join("early"), times).unwrap();
+    let ceiling = |change: &str| {
+        let text = format!(
+            "measure = \"20s\"\n[[path]]\ntrace = \"early\"\n[[path.change]]\nat = \"10s\"\n{change}\n\
+             [[app]]\nkind = \"saturated\"\nmessage = 1444\n"
+        );
+        let file = folder.join("test.toml");
+        let plan = Plan::parse(&text, &file.display().to_string(), &[]).unwrap();
+        let outcome = run(&plan.runs[0].scenario, 1, RunOptions::default());
+        outcome.figure("ceiling_mbps").unwrap()
+    };
+    let (stays, anew) = (ceiling("queue = 50"), ceiling("trace = \"early\""));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!((anew - 2.0 * stays).abs() < 1e-9, "{anew} is not twice {stays}");
+}
+
+#[test]
 fn names_are_relative_to_the_scenario_and_directions_differ() {
     let keys = "trace = \"leo.trace\"\n[path.back]\ntrace = \"dsl.trace\"\n[[path.change]]\n\
                 at = \"1s\"\ndelay = \"30ms\"\n[[path.change]]\nat = \"2s\"\nrate = \"5mbit\"\n";

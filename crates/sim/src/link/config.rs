@@ -46,6 +46,16 @@ pub struct LinkConfig {
     pub jitter: Duration,
 }
 
+impl LinkConfig {
+    /// Whether a link that has had `before` stays where it is in its trace, or has none as before.
+    pub(crate) fn goes_on_with_trace_of(&self, before: &Self) -> bool {
+        match (&self.trace, &before.trace) {
+            (Some(now), Some(before)) => now.is_clone_of(before),
+            (now, before) => now.is_none() && before.is_none(),
+        }
+    }
+}
+
 impl Default for LinkConfig {
     /// Unlimited, without delay and faults, with the queue of 100 packets that routers commonly have.
     fn default() -> Self {

@@ -149,7 +149,8 @@ impl<P: Packet> Link<P> {
     }
 
     /// Changes the link while it is in use. Packets on the wire keep their time of arrival, the one
-    /// on the transmitter goes on at the new rate. Taking the link down loses all that it holds.
+    /// on the transmitter goes on at the new rate. Taking the link down loses all that it holds. A trace goes on
+    /// if it is a clone of the one in force; one that was read once more begins anew.
     pub fn set_config(&mut self, now: Instant, config: LinkConfig) {
         self.advance(now);
         let before = std::mem::replace(&mut self.config, config);
@@ -158,7 +159,7 @@ impl<P: Packet> Link<P> {
             self.drop_everything();
         }
         self.waiting_beyond_limit();
-        if self.config.trace != before.trace {
+        if !self.config.goes_on_with_trace_of(&before) {
             self.change_trace(now, &before);
         } else if let (Some((done, _)), None) = (&mut self.sending, &self.config.trace) {
             *done = now + rescale(done.since(now), before.rate_bps, self.config.rate_bps);
@@ -268,7 +269,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Another trace begins, or one ends: what is left of the packet on the transmitter goes on there.
+    /// Another trace begins, the same one anew, or one ends: what is left of the packet on the transmitter goes on there.
     fn change_trace(&mut self, now: Instant, before: &LinkConfig) {
         let unsent = self.sending.as_ref().map(|(done, packet)| {
             let len = packet.wire_len() + usize::from(before.framing);

@@ -335,6 +335,15 @@ fn a_new_trace_begins_at_once_and_carries_the_rest_of_the_packet() {
 }
 
 #[test]
+fn a_trace_that_is_read_again_begins_anew() {
+    let mut link = Link::new(traced(&[10, 20, 40], 100), 1);
+    link.enqueue(at(0), vec![0; 3500]).unwrap();
+    link.set_config(at(25 * MS), traced(&[10, 20, 40], 100));
+    // Of the trace that has been there since 0 the next opportunity would be that at 40 ms.
+    assert_eq!(times(&mut link), [35 * MS]);
+}
+
+#[test]
 fn a_trace_and_a_rate_take_over_from_each_other() {
     // 1250 bytes at 1 Mbit/s take 10 ms.
     let mut link = Link::new(traced(&[10, 20], 100), 1);

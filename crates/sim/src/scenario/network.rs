@@ -225,6 +225,10 @@ fn read_capacity(
         (None, None) => Ok(base),
         (Some(Rate(rate)), None) => Ok((rate, None)),
         (None, Some(file)) => match files.trace(&file) {
+            // The one that is there begins anew: a clone of it would go on.
+            Ok(trace) if base.1.is_some_and(|before| before.is_clone_of(&trace)) => {
+                Ok((None, Some(trace.anew())))
+            }
             Ok(trace) => Ok((None, Some(trace))),
             Err(error) => Err(section.error("trace", error.to_string())),
         },

@@ -63,7 +63,8 @@ struct Stretch<'a> {
 impl<'a> Stretch<'a> {
     fn then(&self, link: &'a LinkConfig, at: Instant) -> Self {
         // A trace that stays goes on.
-        let trace_start = if link.trace == self.link.trace { self.trace_start } else { at };
+        let goes_on = link.goes_on_with_trace_of(self.link);
+        let trace_start = if goes_on { self.trace_start } else { at };
         Stretch { link, trace_start }
     }
 

@@ -73,6 +73,16 @@ impl Trace {
         Self::parse(&name, &text)
     }
 
+    /// Whether one is a clone of the other, not only equal.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.times, &other.times)
+    }
+
+    /// An equal one that is no clone: a link that has this one begins with it anew.
+    pub(crate) fn anew(&self) -> Self {
+        Self { times: Arc::from(&*self.times), ..self.clone() }
+    }
+
     /// The name of its file.
     pub fn name(&self) -> &str {
         &self.name
