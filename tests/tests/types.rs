@@ -32,7 +32,6 @@ const METHODS: &[(&str, usize)] = &[
     ("daemon::Stack", 101),
     ("engine::Bbr", 79),
     ("engine::Endpoint", 137),
-    ("engine::Path", 122),
     ("flow::FlowMux", 100),
     ("shim::Supervisor", 157),
     ("sockets::Sockets", 71),

@@ -32,8 +32,7 @@ pub(super) fn path(cx: &Context<'_>, receiver: &Receiver, paths: &Paths) -> Opti
         SackPath::RoundRobin => among().min_by_key(|path| path.arrivals().last_sack()),
     };
     let due = chosen.map_or(due, |path| path.id());
-    let active = paths.get(due).is_some_and(|path| path.health().is_active());
-    Some(if active { due } else { paths.control_path() })
+    Some(if paths.is_active(due) { due } else { paths.control_path() })
 }
 
 /// Whether a SACK that may still wait goes along over `id` because there is room for it beside all that is
@@ -44,9 +43,9 @@ pub(super) fn rides_along(
     (id, unsent): (PathId, usize),
     packet: &PacketWriter<'_>,
 ) -> bool {
-    let active = paths.get(id).is_some_and(|path| path.health().is_active());
     let room = packet.room_for(types::SACK).min(packet.room_for(types::DATA));
-    receiver.acks().is_pending() && active && unsent > 0 && unsent + SACK_AND_DATA_HEADERS <= room
+    let fits = unsent > 0 && unsent + SACK_AND_DATA_HEADERS <= room;
+    receiver.acks().is_pending() && paths.is_active(id) && fits
 }
 
 /// A SACK with what goes in front of it.

@@ -324,9 +324,7 @@ impl Addressing<'_> {
             *self.keys_changed = true;
         }
         let between = self.paths.between(addr);
-        let is_active =
-            |id: &PathId| self.paths.get(*id).is_some_and(|path| path.health().is_active());
-        if between.iter().any(is_active) {
+        if between.iter().any(|id| self.paths.is_active(*id)) {
             return true;
         }
         let known = self.paths.by_addr(&addr);

@@ -48,9 +48,8 @@ impl Association {
                 self.ending().close(cx, CloseReason::Graceful);
             }
         } else if !self.state.is_setting_up() {
-            let active =
-                |id: &PathId| self.paths.get(*id).is_some_and(|path| path.health().is_active());
-            if let Some(id) = self.paths.by_addr(&addr).filter(active) {
+            let id = self.paths.by_addr(&addr);
+            if let Some(id) = id.filter(|id| self.paths.is_active(*id)) {
                 self.path_error(cx, id, false);
             }
         }
@@ -62,7 +61,7 @@ impl Addressing<'_> {
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
         let group = self.sender.choice().couple(self.paths);
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.on_suspect_answered(cx.now, &group);
+        path.subflow_mut().on_suspect_answered(cx.now, &group);
         path.health_mut().clear_errors();
         let is_new = !path.health().is_confirmed();
         let remote = path.addr().remote;
@@ -93,7 +92,7 @@ impl PathManager<'_> {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.health().is_active()) else {
             return;
         };
-        path.suspect(cx.now);
+        path.subflow_mut().suspect(cx.now);
         self.set_path_state(cx, id, PathState::PotentiallyFailed);
     }
 

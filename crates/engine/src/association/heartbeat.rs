@@ -21,18 +21,17 @@ impl Association {
     /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
     /// that packets of full size get there.
     pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
-        let mut manager = self.path_manager();
-        if manager.handle_mtu_answer(cx, info) {
+        if self.path_manager().handle_mtu_answer(cx, info) {
             return self.errors.clear();
         }
-        if manager.handle_measurement(cx, info) {
+        if self.paths.end_measurement(cx.now, info) {
             return;
         }
         let id = heartbeat::path_of(info);
         let path = id.and_then(|id| self.paths.get_mut(id));
         let answer = path.and_then(|path| {
-            let answer = path.on_heartbeat_ack(cx.now, info)?;
-            Some((path.id(), path.addr().remote, answer))
+            let to @ (id, remote) = (path.id(), path.addr().remote);
+            Some((id, remote, path.heartbeat_mut().on_ack(cx.now, info, to)?))
         });
         let Some((id, remote, answer)) = answer else {
             cx.counters.bad_heartbeat_acks += 1;
@@ -69,7 +68,7 @@ impl Association {
         let counts = self.path_manager().counts_for_association(id);
         let group = self.sender.choice().couple(&mut self.paths);
         if let Some(path) = self.paths.get_mut(id) {
-            path.on_suspect_silent(&group);
+            path.subflow_mut().on_suspect_silent(&group);
         }
         self.path_error(cx, id, counts);
         self.addressing().introduce(id);

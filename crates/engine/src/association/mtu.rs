@@ -4,7 +4,7 @@ use super::context::Context;
 use super::packets::Packets;
 use super::path_manager::PathManager;
 use crate::config::PathMtu;
-use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
+use crate::path::{Path, PathAddr, PathId, Timing, heartbeat, packet_size};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
 use core::net::IpAddr;
@@ -39,7 +39,8 @@ impl Packets<'_> {
         };
         let id = self.paths.iter().filter(waits).find(|path| self.paths.is_open(path.id()))?.id();
         let path = self.paths.get_mut(id)?;
-        let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr().remote));
+        let (nonce, timing, to) =
+            (cx.rng.next_u64(), Timing::of(path.rtt()), (id, path.addr().remote));
         let ip = path.change_mtu(|search| search.on_send(cx.now, nonce, timing));
         cx.counters.mtu_probes += 1;
         let size = packet_size(&path.addr(), ip);
@@ -58,7 +59,7 @@ impl PathManager<'_> {
     /// Something was lost or acknowledged: are there paths on which only small packets pass?
     pub(super) fn look_for_black_holes(&mut self, cx: &mut Context<'_>) {
         for path in self.paths.iter_mut().filter(|path| path.search().is_on()) {
-            let timing = path.timing();
+            let timing = Timing::of(path.rtt());
             let found = path.change_mtu(|search| search.judge(cx.now, timing));
             cx.counters.mtu_black_holes += u64::from(found);
         }
@@ -67,7 +68,7 @@ impl PathManager<'_> {
     /// A HEARTBEAT was answered, of full size or small.
     pub(super) fn note_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, full_sized: bool) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.on_passed(full_sized);
+            path.change_mtu(|search| search.on_passed(full_sized));
         }
         self.look_for_black_holes(cx);
     }
@@ -84,8 +85,7 @@ impl PathManager<'_> {
             })
         });
         let Some(probe) = answer else { return false };
-        let large = path.search().is_large(probe.size.into());
-        path.on_passed(large);
+        path.change_mtu(|search| search.on_passed(search.is_large(probe.size.into())));
         if path.health().is_active() {
             path.health_mut().clear_errors();
         }
@@ -97,7 +97,7 @@ impl PathManager<'_> {
     pub(crate) fn handle_too_big(&mut self, cx: &mut Context<'_>, addr: PathAddr, mtu: u16) {
         let id = self.paths.by_addr(&addr);
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return };
-        let timing = path.timing();
+        let timing = Timing::of(path.rtt());
         let used = path.change_mtu(|search| search.on_too_big(cx.now, mtu, timing));
         cx.counters.ignored_too_big_reports += u64::from(!used);
     }

@@ -3,8 +3,6 @@
 
 use super::context::Context;
 use super::packets::Packets;
-use super::path_manager::PathManager;
-use crate::path::{Path, heartbeat};
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::chunk::{Chunk, Heartbeat};
 
@@ -15,26 +13,11 @@ impl Packets<'_> {
         cx: &mut Context<'_>,
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
-        self.paths.measurement_deadline()?;
-        self.paths.measure(cx.now, cx.config, cx.rng);
-        let is_due = |path: &&Path| path.is_measurement_due();
-        let id = self.paths.iter().filter(is_due).find(|path| self.paths.is_open(path.id()))?.id();
-        let path = self.paths.get_mut(id)?;
-        let (nonce, at) = path.begin_measurement()?;
-        let (size, info) =
-            (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr().remote)));
+        let (id, info) = self.paths.next_measurement(cx.now, cx.config, cx.rng)?;
+        let size = self.paths.get(id)?.packet_size();
         let mut packet = self.begin(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
         let len = self.complete(id, packet);
         self.one(id, len, batch)
-    }
-}
-
-impl PathManager<'_> {
-    /// A HEARTBEAT ACK arrived. Whether it answers one of these.
-    pub(super) fn handle_measurement(&mut self, cx: &Context<'_>, info: &[u8]) -> bool {
-        let id = heartbeat::path_of(info);
-        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
-        path.end_measurement(cx.now, info)
     }
 }

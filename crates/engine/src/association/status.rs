@@ -52,7 +52,7 @@ fn path_status(now: Instant, path: &Path, (paths, sender): (&Paths, &Sender)) ->
         cwnd: saturated(path.congestion().window()),
         ssthresh: saturated(path.congestion().ssthresh()),
         in_flight: path.in_flight(),
-        mtu: path.mtu(),
+        mtu: path.search().mtu(),
         packets_sent: stats.packets_sent,
         bytes_sent: stats.bytes_sent,
         packets_received: stats.packets_received,

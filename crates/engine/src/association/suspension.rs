@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::path_manager::{Addressing, PathManager};
-use crate::path::{Path, PathId, PathState};
+use crate::path::{PathId, PathState};
 use core::net::IpAddr;
 
 impl Addressing<'_> {
@@ -14,8 +14,7 @@ impl Addressing<'_> {
         if self.addresses.is_none() || !self.state.sends_heartbeats() {
             return;
         }
-        let failed = |path: &&mut Path| !path.health().is_active() && !path.health().is_suspended();
-        if let Some(path) = self.paths.get_mut(via).filter(failed) {
+        if let Some(path) = self.paths.get_mut(via).filter(|path| path.health().has_failed()) {
             path.heartbeat_mut().probe_again(cx.now);
         }
     }
@@ -67,11 +66,7 @@ impl PathManager<'_> {
         if !self.state.sends_heartbeats() {
             return;
         }
-        for path in self
-            .paths
-            .iter_mut()
-            .filter(|path| !path.health().is_active() && !path.health().is_suspended())
-        {
+        for path in self.paths.iter_mut().filter(|path| path.health().has_failed()) {
             path.heartbeat_mut().probe_again(cx.now);
         }
     }

@@ -74,7 +74,7 @@ impl Association {
         }
         self.path_manager().probe_quiet_paths(cx.now);
         self.path_manager().handle_mtu_timeouts(cx);
-        self.paths.iter_mut().for_each(|path| path.end_hold(cx.now));
+        self.paths.iter_mut().for_each(|path| path.pacer_mut().end_hold(cx.now));
         self.upper_layer().abandon_overdue(cx);
         if self.state.sends_data()
             && let Some(id) = self.reconfiguration.expire(cx.now)

@@ -152,7 +152,7 @@ impl Addressing<'_> {
             self.paths.get(*other).is_some_and(|path| path.health().state() == PathState::Inactive)
         });
         for other in doubtful {
-            if self.paths.get(other).is_some_and(|path| path.health().is_active()) {
+            if self.paths.is_active(other) {
                 self.path_manager().set_path_state(cx, other, PathState::PotentiallyFailed);
             }
         }
@@ -167,9 +167,7 @@ impl Addressing<'_> {
         else {
             return;
         };
-        let active =
-            |id: &PathId| self.paths.get(*id).is_some_and(|path| path.health().is_active());
-        if self.paths.between(path.addr()).iter().any(active) {
+        if self.paths.between(path.addr()).iter().any(|id| self.paths.is_active(*id)) {
             self.remove_paths(&[id]);
         }
     }

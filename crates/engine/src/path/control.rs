@@ -9,20 +9,20 @@ impl Paths {
     /// answers no HEARTBEATs any more that could confirm one.
     pub(crate) fn control_path(&self) -> PathId {
         let primary = self.primary();
-        let source = |path: &Path| Some(path.id) == self.shutdown_source;
+        let source = |path: &Path| Some(path.id()) == self.shutdown_source;
         let best = self.iter().min_by_key(|path| {
             let reluctance = path.health().reluctance();
             let wanted = path.regime.rank().map_or((1, None), |rank| (0, Some(rank)));
             let state = (path.health.is_suspended(), reluctance.0);
             let unproven = !path.health().is_confirmed() && !source(path);
-            (state, wanted, unproven, reluctance.1, path.id != primary, path.id)
+            (state, wanted, unproven, reluctance.1, path.id() != primary, path.id())
         });
-        best.map_or(primary, |path| path.id)
+        best.map_or(primary, |path| path.id())
     }
 
     /// The RTO of the path for packets that may take any.
     pub(crate) fn control_rto(&self) -> Duration {
-        self.get(self.control_path()).map_or(Duration::ZERO, |path| path.rtt.rto())
+        self.get(self.control_path()).map_or(Duration::ZERO, |path| path.rtt().rto())
     }
 
     /// The path for SHUTDOWN and SHUTDOWN ACK. The latter goes to where the SHUTDOWN came from (RFC 9260 section

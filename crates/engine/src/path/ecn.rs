@@ -15,7 +15,8 @@
 //! that were marked although they could not be smaller, ECN is given up as well, and what queues there may
 //! be drop. A path on which it was given up stays without.
 
-use super::Path;
+use super::PathAddr;
+use crate::config::EcnUse;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -68,9 +69,18 @@ pub(crate) struct PathEcn {
 
 impl PathEcn {
     /// Not agreed on, or agreed on and to be tried.
-    pub(crate) fn new(agreed: bool) -> Self {
+    fn new(agreed: bool) -> Self {
         let state = if agreed { EcnState::Testing } else { EcnState::Off };
         Self { state, ..Self::default() }
+    }
+
+    /// ECN as agreed on with the peer, on a path with these addresses.
+    pub(super) fn agreed(on: EcnUse, addr: &PathAddr) -> Self {
+        Self::new(match on {
+            EcnUse::Off => false,
+            EcnUse::WhereSeen => addr.remote.port() == 0,
+            EcnUse::On => true,
+        })
     }
 
     /// What it does.
@@ -130,7 +140,7 @@ impl PathEcn {
 
     /// An ECNE with `tsn` is to be answered by a CWR, unless one is under way that has done so less than
     /// `patience` ago.
-    pub(crate) fn want_cwr(&mut self, now: Instant, tsn: Tsn64, patience: Duration) {
+    pub(super) fn want_cwr(&mut self, now: Instant, tsn: Tsn64, patience: Duration) {
         let under_way = |(told, at): (Tsn64, Instant)| tsn <= told && now.since(at) < patience;
         if !self.told.is_some_and(under_way) {
             let (wanted, all) = self.cwr.unwrap_or((tsn, false));
@@ -169,13 +179,6 @@ impl PathEcn {
             self.state = state;
             self.news = true;
         }
-    }
-}
-
-impl Path {
-    /// An ECNE with `tsn` about it is to be answered by a CWR. One that is under way is lost after a round trip.
-    pub(crate) fn want_cwr(&mut self, now: Instant, tsn: Tsn64) {
-        self.ecn.want_cwr(now, tsn, self.rtt.smoothed().unwrap_or(self.rtt.rto()));
     }
 }
 

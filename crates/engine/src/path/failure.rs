@@ -63,6 +63,11 @@ impl Health {
         self.state == PathState::Active
     }
 
+    /// Whether it does not work, or is not known to, although its local address has a link.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.is_active() && !self.suspended
+    }
+
     /// Whether the peer has proved that it is at the address.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.state != PathState::Unconfirmed
@@ -167,7 +172,7 @@ impl Path {
 
     /// DATA sent once on it, and on no other path, was acknowledged. Returns the state that it should have.
     pub(crate) fn on_data_acked(&mut self) -> PathState {
-        self.clear_suspicion();
+        self.subflow.clear_suspicion();
         self.health.clear_errors();
         if self.health.is_confirmed() { PathState::Active } else { PathState::Unconfirmed }
     }
@@ -183,8 +188,8 @@ impl Path {
     pub(crate) fn resume(&mut self, now: Instant, config: &Config) {
         self.health.suspended = false;
         self.health.errors = 0;
-        self.rtt.end_back_off(config.rto_initial);
-        self.flight.hasten_t3(now);
+        self.subflow.rtt.end_back_off(config.rto_initial);
+        self.subflow.flight.hasten_t3(now);
     }
 }
 

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 /// Bytes of the Heartbeat Info value that have a meaning. Zeros may follow.
-const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
+pub(super) const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
 
 /// How many of the last HEARTBEATs may still be answered: an answer may take longer than the pause
 /// between two probes.
@@ -247,7 +247,12 @@ impl Heartbeat {
 
     /// A HEARTBEAT ACK with the info `value` arrived. Returns what it tells if the nonce and the address are
     /// those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
-    fn on_ack(&mut self, now: Instant, value: &[u8], to: (PathId, SocketAddr)) -> Option<Answer> {
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        value: &[u8],
+        to: (PathId, SocketAddr),
+    ) -> Option<Answer> {
         let position = self
             .sent
             .iter()
@@ -272,18 +277,17 @@ impl Path {
     /// How it was probed, if that was in vain.
     pub(crate) fn probed_in_vain(&self) -> Option<Probed> {
         let in_vain = !self.health.is_verified() && self.heartbeat.sent[0].is_some();
-        let Self { addr, health, heartbeat, rtt, .. } = self;
         in_vain.then(|| Probed {
-            addr: *addr,
-            heartbeat: heartbeat.clone(),
-            rtt: rtt.clone(),
-            errors: health.errors(),
+            addr: self.addr,
+            heartbeat: self.heartbeat.clone(),
+            rtt: self.rtt().clone(),
+            errors: self.health.errors(),
         })
     }
 
     /// It is probed as a path to the same address was before.
     pub(crate) fn probe_as(&mut self, before: Probed) {
-        (self.heartbeat, self.rtt) = (before.heartbeat, before.rtt);
+        (self.heartbeat, self.subflow.rtt) = (before.heartbeat, before.rtt);
         self.health.inherit_errors(before.errors);
     }
 
@@ -301,14 +305,9 @@ impl Path {
         rng: &mut Rng,
         room: usize,
     ) -> Vec<u8> {
-        let (pace, to) = (self.probing_pace(config), (self.id, self.addr.remote));
+        let (pace, to) = (self.probing_pace(config), (self.id(), self.addr.remote));
         let notice = self.regime.notice();
         self.heartbeat.on_send(now, pace, to, rng, (notice, room))
-    }
-
-    /// A HEARTBEAT ACK with `info` has arrived: what it tells if it answers a HEARTBEAT of the path.
-    pub(crate) fn on_heartbeat_ack(&mut self, now: Instant, info: &[u8]) -> Option<Answer> {
-        self.heartbeat.on_ack(now, info, (self.id, self.addr.remote))
     }
 
     /// The heartbeat timer has expired.
@@ -324,14 +323,15 @@ impl Path {
             return Expiry::Quiet;
         }
         if pace.alternates && self.heartbeat.lacks_large_answer() {
-            self.on_large_lost();
+            self.search.on_large_lost();
         }
         self.heartbeat.handle_timeout(now, pace, rng)
     }
 
     /// Data has arrived over it: if its round trip is not known, a lost HEARTBEAT is soon followed by another one.
     pub(crate) fn insist_on_round_trip(&mut self, now: Instant, config: &Config) {
-        if self.rtt.smoothed().is_none() && self.is_probed(config) && !self.health.is_suspended() {
+        if self.rtt().smoothed().is_none() && self.is_probed(config) && !self.health.is_suspended()
+        {
             self.heartbeat.insist(now);
         }
     }
@@ -352,11 +352,11 @@ impl Path {
         }
         Pace {
             state: self.health.state(),
-            rto: self.rtt.rto(),
-            probe_timeout: self.rtt.probe_timeout(),
+            rto: self.rtt().rto(),
+            probe_timeout: self.rtt().probe_timeout(),
             interval,
             longest_pause,
-            last_data: self.flight.last_data(),
+            last_data: self.flight().last_data(),
             silent: self.health.errors() > supervision.max_retransmits,
             alternates: self.search().is_on(),
         }

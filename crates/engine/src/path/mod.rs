@@ -1,8 +1,8 @@
 //! The path: a pair of transport addresses with everything that is measured and decided per path.
 //!
-//! [`Path`] holds the state, [`Paths`] all paths of an association. What moves the state is
-//! elsewhere: RTT and RTO in `rtt`, the window in `congestion`, the bookkeeping of concurrent
-//! multipath transfer in `flight`.
+//! [`Path`] holds the state, [`Paths`] all paths of an association. What concerns the data that a path carries is its
+//! [`Subflow`]: RTT and RTO in `rtt`, the window in `congestion`, the bookkeeping of concurrent multipath transfer in
+//! `flight`.
 
 mod arrivals;
 mod burst;
@@ -25,6 +25,7 @@ mod rtt;
 pub(crate) mod scope;
 pub(crate) mod sharing;
 mod single;
+mod subflow;
 mod supervision;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -40,7 +41,9 @@ pub(crate) use flight::{
     Sent, Tracked,
 };
 pub(crate) use mtu::{MtuSearch, Timing};
-use pacer::{Pace, Pacer};
+#[cfg(test)]
+use pacer::Pace;
+use pacer::Pacer;
 pub use pairing::pairs as path_pairs;
 pub(crate) use path_set::PathSet;
 pub(crate) use paths::Paths;
@@ -50,6 +53,7 @@ pub(crate) use rtt::Rtt;
 pub use scope::{Scope, is_private};
 use single::headers;
 pub(crate) use single::{Path, ip_len, packet_size};
+pub(crate) use subflow::Subflow;
 use supervision::OwnSupervision;
 pub use supervision::{Supervision, SupervisionChange};
 

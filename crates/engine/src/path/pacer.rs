@@ -12,6 +12,8 @@
 //! short answer is not spread over the round trip that a path has which has carried nothing but short answers.
 //! What follows waits until the window has had its time.
 
+use super::Rtt;
+use super::congestion::Congestion;
 use crate::config::Pacing;
 use crate::time::{Duration, Instant};
 
@@ -72,13 +74,15 @@ pub(crate) struct Pacer {
     /// Bytes that need not wait for their time, if they leave before `ahead_until`.
     ahead: usize,
     ahead_until: Instant,
+    /// No new data leaves before, because a chunk was rescheduled.
+    held_back: Option<Instant>,
 }
 
 impl Pacer {
     /// Nothing was sent yet.
     pub(crate) fn new(pacing: Pacing) -> Self {
         let (due, ahead_until) = (Instant::ZERO, Instant::ZERO);
-        Self { pacing, due, hold: None, ahead: 0, ahead_until }
+        Self { pacing, due, hold: None, ahead: 0, ahead_until, held_back: None }
     }
 
     /// Packets are paced from now on, or not any more.
@@ -86,9 +90,19 @@ impl Pacer {
         self.pacing = pacing;
     }
 
-    /// Whether packets are paced at all.
-    pub(crate) fn is_on(&self) -> bool {
-        self.pacing == Pacing::On
+    /// Whether packets are paced: because `congestion` says at what rate, or as configured once `rtt` is measured.
+    pub(super) fn is_pacing(&self, congestion: &Congestion, rtt: &Rtt) -> bool {
+        let by_window = self.pacing == Pacing::On && rtt.smoothed().is_some();
+        by_window || congestion.pace().is_some()
+    }
+
+    /// At what pace, if they are.
+    pub(super) fn pace(&self, congestion: &Congestion, rtt: &Rtt) -> Option<Pace> {
+        if let Some((rate, burst)) = congestion.pace() {
+            return Some(Pace::of_rate(rate, (congestion.chunk_limit(), burst)));
+        }
+        let rtt = rtt.current().filter(|_| self.pacing == Pacing::On)?;
+        Some(Pace::of_window(congestion.window(), congestion.is_starting(), rtt))
     }
 
     /// Whether a packet may leave now.
@@ -118,6 +132,26 @@ impl Pacer {
     /// When packets may leave that may not now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.hold
+    }
+
+    /// No new data leaves until then.
+    pub(super) fn hold_back(&mut self, until: Instant) {
+        self.held_back = Some(until);
+    }
+
+    /// Until when no new data leaves, if so.
+    pub(crate) fn held_back(&self) -> Option<Instant> {
+        self.held_back
+    }
+
+    /// Whether no new data leaves for a while.
+    pub(crate) fn is_held_back(&self, now: Instant) -> bool {
+        self.held_back.is_some_and(|until| now < until)
+    }
+
+    /// New data leaves again, if its time has come.
+    pub(crate) fn end_hold(&mut self, now: Instant) {
+        self.held_back = self.held_back.filter(|until| now < *until);
     }
 
     /// Time has passed.

@@ -3,12 +3,14 @@
 use super::congestion::Group;
 use super::regulation::Regulation;
 use super::sharing::Schedule;
-use super::{OwnSupervision, Path, PathAddr, PathId, PathSet, PathState, Supervision};
+use super::{OwnSupervision, Path, PathAddr, PathEcn, PathId, PathSet, PathState, Supervision};
 use crate::config::{Config, EcnUse, SharedBottleneck};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use manypath_wire::chunk::Data;
+use manypath_wire::packet::CommonHeader;
 
 /// Most paths that an association keeps.
 const MAX_PATHS: usize = 32;
@@ -39,22 +41,18 @@ pub(crate) struct Paths {
 impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
-        let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
-        let (own_supervision, primary) = (OwnSupervision::default(), PathId(0));
-        let (sharing, gone_ids, rto) = (Schedule::default(), Vec::new(), None);
-        let (next_id, shutdown_source, blocked) = (0, None, PathSet::default());
         Self {
-            list,
-            primary,
-            next_id,
-            gone_ids,
-            ecn,
-            regulation,
-            sharing,
-            own_supervision,
-            rto,
-            shutdown_source,
-            blocked,
+            list: Vec::new(),
+            primary: PathId(0),
+            next_id: 0,
+            gone_ids: Vec::new(),
+            ecn: EcnUse::Off,
+            regulation: Regulation::default(),
+            sharing: Schedule::default(),
+            own_supervision: OwnSupervision::default(),
+            rto: None,
+            shutdown_source: None,
+            blocked: PathSet::default(),
         }
     }
 
@@ -79,7 +77,7 @@ impl Paths {
         self.blocked = PathSet::default();
         if !locals.is_empty() {
             let blocked = self.list.iter().filter(|path| locals.contains(&path.addr.local));
-            blocked.for_each(|path| self.blocked.insert(path.id));
+            blocked.for_each(|path| self.blocked.insert(path.id()));
         }
     }
 
@@ -91,7 +89,7 @@ impl Paths {
     /// RTO.Initial, RTO.Min and RTO.Max of all paths, those to come too.
     pub(crate) fn set_rto(&mut self, initial: Duration, bounds: (Duration, Duration)) {
         self.rto = Some(Box::new((initial, bounds)));
-        self.list.iter_mut().for_each(|path| path.rtt.set_bounds(initial, bounds));
+        self.list.iter_mut().for_each(|path| path.rtt_mut().set_bounds(initial, bounds));
     }
 
     /// Adds a path, or returns the one that has these addresses already. `None` if there are too
@@ -113,15 +111,15 @@ impl Paths {
         if self.list.is_empty() {
             self.primary = id;
         }
-        let at = self.list.partition_point(|path| path.id < id);
+        let at = self.list.partition_point(|path| path.id() < id);
         let mut path = Path::new(id, addr, mtu, state, config);
         if self.is_verified(addr.remote) {
             path.health.verify();
         }
-        path.ecn = path.fresh_ecn(self.ecn);
+        path.subflow.ecn = PathEcn::agreed(self.ecn, &addr);
         path.health.supervise_as(&self.own_supervision);
         if let Some((initial, bounds)) = self.rto.as_deref() {
-            path.rtt.set_bounds(*initial, *bounds);
+            path.rtt_mut().set_bounds(*initial, *bounds);
         }
         // Most associations have one path, and a list that grows by itself makes room for four.
         self.list.reserve_exact(1);
@@ -135,13 +133,13 @@ impl Paths {
     pub(crate) fn follow(&mut self, config: &Config) {
         self.sharing.is_on = looks_for_bottlenecks(config);
         for path in &mut self.list {
-            let about = (path.mtu(), path.addr.remote.is_ipv6());
-            path.congestion.follow(config, about);
-            path.pacer.set(config.pacing);
+            let about = (path.search.mtu(), path.addr.remote.is_ipv6());
+            path.subflow.congestion.follow(config, about);
+            path.subflow.pacer.set(config.pacing);
             if !self.sharing.is_on {
                 // Nothing would release it any more.
                 path.gives_way_to = None;
-                path.congestion.give_way(None);
+                path.subflow.congestion.give_way(None);
             }
         }
     }
@@ -159,14 +157,16 @@ impl Paths {
     /// What was agreed on with the peer about ECN: all paths begin anew with it.
     pub(crate) fn set_ecn(&mut self, agreed: EcnUse) {
         self.ecn = agreed;
-        self.list.iter_mut().for_each(|path| path.ecn = path.fresh_ecn(agreed));
+        for path in &mut self.list {
+            path.subflow.ecn = PathEcn::agreed(agreed, &path.addr);
+        }
     }
 
     /// The peer is with or without encapsulation on path `id`, other than before.
     pub(crate) fn restart_ecn(&mut self, id: PathId) {
         let agreed = self.ecn;
         if let Some(path) = self.get_mut(id) {
-            path.ecn = path.fresh_ecn(agreed);
+            path.subflow.ecn = PathEcn::agreed(agreed, &path.addr);
         }
     }
 
@@ -195,9 +195,14 @@ impl Paths {
         self.list.get_mut(position)
     }
 
+    /// Whether there is a path named `id`, and nothing speaks against sending user data on it.
+    pub(crate) fn is_active(&self, id: PathId) -> bool {
+        self.get(id).is_some_and(|path| path.health.is_active())
+    }
+
     /// The path with these addresses.
     pub(crate) fn by_addr(&self, addr: &PathAddr) -> Option<PathId> {
-        self.list.iter().find(|path| path.addr == *addr).map(|path| path.id)
+        self.list.iter().find(|path| path.addr == *addr).map(|path| path.id())
     }
 
     /// All paths in the order of their numbers.
@@ -212,7 +217,7 @@ impl Paths {
 
     /// The paths for which `which` holds, in the order of their numbers.
     pub(crate) fn ids(&self, which: impl Fn(&Path) -> bool) -> Vec<PathId> {
-        self.list.iter().filter(|path| which(path)).map(|path| path.id).collect()
+        self.list.iter().filter(|path| which(path)).map(|path| path.id()).collect()
     }
 
     /// The paths between the addresses of `addr`, whatever their ports.
@@ -225,8 +230,8 @@ impl Paths {
     pub(crate) fn best_to(&self, remote: IpAddr) -> Option<PathId> {
         let to = self.list.iter().filter(|path| path.addr.remote.ip() == remote);
         let confirmed = to.filter(|path| path.health().is_confirmed());
-        let best = confirmed.min_by_key(|path| (path.health().reluctance(), path.id));
-        best.map(|path| path.id)
+        let best = confirmed.min_by_key(|path| (path.health().reluctance(), path.id()));
+        best.map(|path| path.id())
     }
 
     /// Addresses at which the peer is known to be. If it has changed all of them and none is confirmed
@@ -248,7 +253,7 @@ impl Paths {
     /// Takes a round-trip time of path `id` measured by a control chunk.
     pub(crate) fn sample(&mut self, now: Instant, id: PathId, round_trip: Option<Duration>) {
         if let (Some(path), Some(round_trip)) = (self.get_mut(id), round_trip) {
-            path.rtt.on_sample(now, round_trip);
+            path.rtt_mut().on_sample(now, round_trip);
         }
     }
 
@@ -290,28 +295,30 @@ impl Paths {
     /// Largest payload that travels as one DATA chunk on every path (AMDCS without header). A path
     /// that is not confirmed carries none, and what a search finds of it is known only then.
     pub(crate) fn fragment_size(&self) -> usize {
-        let waits = |path: &Path| !path.health.is_confirmed() && path.search().is_on();
-        let carriers = self.list.iter().filter(|path| !waits(path)).map(Path::fragment_size);
-        carriers.min().or_else(|| self.list.first().map(Path::fragment_size)).unwrap_or(0)
+        let waits = |path: &Path| !path.health.is_confirmed() && path.search.is_on();
+        let size = |path: &Path| path.packet_size() - CommonHeader::LEN - Data::HEADER_LEN;
+        let carriers = self.list.iter().filter(|path| !waits(path)).map(size);
+        carriers.min().or_else(|| self.list.first().map(size)).unwrap_or(0)
     }
 
     /// Looks at all paths that carry data, for congestion control that couples them.
     pub(crate) fn couple(&mut self, usable: PathSet) -> Group {
-        if !self.list.first().is_some_and(|path| path.congestion.is_coupled()) {
+        if !self.list.first().is_some_and(|path| path.congestion().is_coupled()) {
             return Group::default();
         }
         for path in &mut self.list {
-            path.congestion.take_stand(path.rtt.smoothed());
+            let srtt = path.rtt().smoothed();
+            path.subflow.congestion.take_stand(srtt);
         }
-        let carrying = self.list.iter().filter(|p| usable.contains(p.id) || p.in_flight() > 0);
-        Group::of(carrying.map(|path| path.congestion.own()))
+        let carrying = self.list.iter().filter(|p| usable.contains(p.id()) || p.in_flight() > 0);
+        Group::of(carrying.map(|path| path.congestion().own()))
     }
 
     /// The list is sorted.
     fn position(&self, id: PathId) -> Option<usize> {
         match self.list.get(usize::from(id.0)) {
-            Some(path) if path.id == id => Some(usize::from(id.0)),
-            Some(_) | None => self.list.binary_search_by_key(&id, |path| path.id).ok(),
+            Some(path) if path.id() == id => Some(usize::from(id.0)),
+            Some(_) | None => self.list.binary_search_by_key(&id, |path| path.id()).ok(),
         }
     }
 }
@@ -345,7 +352,7 @@ mod tests {
         for (addr, mtu, size) in [(v4, 1500, 1472), (raw, 1502, 1480), (v6, 1500, 1452)] {
             let id = paths.add(addr, mtu, PathState::Active, &config).unwrap();
             let path = paths.get(id).unwrap();
-            assert_eq!((path.packet_size(), path.fragment_size()), (size, size - 28));
+            assert_eq!(path.packet_size(), size);
         }
         assert_eq!(paths.fragment_size(), 1424);
         let path = paths.get_mut(PathId(0)).unwrap();
@@ -381,9 +388,11 @@ mod tests {
             paths.remove(id, heir);
         }
         assert_eq!(add(&mut paths, 200), Some(PathId(2)));
-        let order: std::vec::Vec<_> = paths.iter().map(|path| path.id.0).collect();
+        let order: std::vec::Vec<_> = paths.iter().map(|path| path.id().0).collect();
         assert!(order.is_sorted() && order.len() == MAX_PATHS, "{order:?}");
-        assert!(order.iter().all(|id| paths.get(PathId(*id)).is_some_and(|path| path.id.0 == *id)));
+        assert!(
+            order.iter().all(|id| paths.get(PathId(*id)).is_some_and(|path| path.id().0 == *id))
+        );
     }
 
     #[test]
@@ -394,7 +403,7 @@ mod tests {
         }
         let path = paths.get_mut(PathId(1)).unwrap();
         path.gives_way_to = Some(PathId(0));
-        path.congestion.give_way(Some(Duration::from_millis(10)));
+        path.subflow.congestion.give_way(Some(Duration::from_millis(10)));
         let with = |congestion| Config { congestion, ..Config::default() };
         paths.follow(&with(CongestionControl::Cubic));
         assert_eq!(paths.get(PathId(1)).unwrap().gives_way_to(), Some(PathId(0)));

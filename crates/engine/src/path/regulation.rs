@@ -91,8 +91,8 @@ impl PathRegime {
 impl Path {
     /// `packets` with `bytes` in all have left.
     pub(crate) fn on_packets_sent(&mut self, packets: usize, bytes: usize) {
-        self.stats.packets_sent += packets as u64;
-        self.stats.bytes_sent += bytes as u64;
+        self.subflow.stats.packets_sent += packets as u64;
+        self.subflow.stats.bytes_sent += bytes as u64;
         let overhead = packets * headers(&self.addr);
         if let Some(regime) = &mut self.regime.0 {
             regime.spend(bytes + overhead);
@@ -145,7 +145,7 @@ impl Paths {
         for path in self.iter_mut() {
             let policy = PathRule::policy(own.as_deref().unwrap_or(rules), &path.addr);
             if path.regime.set_policy(policy) {
-                changed.insert(path.id);
+                changed.insert(path.id());
             }
         }
         self.regulation.own = own;
@@ -183,7 +183,7 @@ impl Paths {
             || self.iter().filter(|path| path.health().is_active()).filter_map(with_regime);
         let ours = regimes().find(|(_, regime)| regime.own().primary);
         let wished = ours.or_else(|| regimes().find(|(_, regime)| regime.peers().primary));
-        wished.map(|(path, _)| path.id)
+        wished.map(|(path, _)| path.id())
     }
 
     /// Whether `taker` may repeat what has timed out: only the primary path, if that was chosen and has a
@@ -191,7 +191,7 @@ impl Paths {
     pub(crate) fn lets_repeat(&self, taker: PathId, candidates: PathSet) -> bool {
         let chosen = || self.wished_primary().filter(|id| candidates.contains(*id));
         let Some(primary) = self.is_regulated().then(chosen).flatten() else { return true };
-        primary == taker || !self.get(primary).is_some_and(Path::has_window)
+        primary == taker || !self.get(primary).is_some_and(|path| path.subflow.has_window())
     }
 
     /// When more may be sent than now because time has passed.

@@ -7,13 +7,10 @@ use super::heartbeat::Heartbeat;
 use super::regulation::PathRegime;
 use super::sharing::Delays;
 use super::{
-    Burst, Health, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathState, Rtt,
-    Timing,
+    Health, MtuSearch, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathState, Rtt, Subflow,
 };
-use crate::config::{Config, EcnUse};
-use crate::time::{Duration, Instant};
+use crate::config::Config;
 use alloc::boxed::Box;
-use manypath_wire::chunk::Data;
 use manypath_wire::packet::CommonHeader;
 
 /// UDP header of the encapsulation (RFC 6951).
@@ -22,27 +19,17 @@ const UDP_HEADER: usize = 8;
 /// A path of an association.
 #[derive(Debug)]
 pub(crate) struct Path {
-    pub(super) id: PathId,
     pub(super) addr: PathAddr,
     pub(super) health: Health,
-    search: MtuSearch,
-    pub(super) rtt: Rtt,
-    pub(super) congestion: Congestion,
-    /// What is under way, and what is known about it.
-    pub(super) flight: Flight,
+    pub(super) search: MtuSearch,
+    /// The data that it carries.
+    pub(super) subflow: Subflow,
     pub(super) heartbeat: Heartbeat,
-    pub(super) burst: Burst,
-    pub(super) pacer: Pacer,
     /// The path to which it gives way because they share a bottleneck.
     pub(super) gives_way_to: Option<PathId>,
     /// What is measured to find such paths, while several carry data.
     pub(super) delays: Option<Box<Delays>>,
     pub(super) arrivals: Arrivals,
-    /// Until when it takes no new data because a chunk was rescheduled.
-    held_back: Option<Instant>,
-    pub(super) ecn: PathEcn,
-    /// What it has carried.
-    pub(super) stats: PathCounters,
     /// What is wanted of it, if anything ever was.
     pub(super) regime: PathRegime,
 }
@@ -63,29 +50,21 @@ impl Path {
         congestion.set_start(config, mtu);
         congestion.set_custom(config);
         Self {
-            id,
             addr,
             health: Health::new(state),
             search,
-            rtt: Rtt::new(config),
-            congestion,
-            flight: Flight::default(),
+            subflow: Subflow::new(id, congestion, config),
             heartbeat: Heartbeat::default(),
-            burst: Burst::new(config),
-            pacer: Pacer::new(config.pacing),
             gives_way_to: None,
             delays: None,
             arrivals: Arrivals::default(),
-            held_back: None,
-            ecn: PathEcn::default(),
-            stats: PathCounters::default(),
             regime: PathRegime::default(),
         }
     }
 
     /// Its number.
     pub(crate) fn id(&self) -> PathId {
-        self.id
+        self.subflow.id
     }
 
     /// Its addresses.
@@ -93,24 +72,45 @@ impl Path {
         self.addr
     }
 
+    /// The data that it carries.
+    pub(crate) fn subflow(&self) -> &Subflow {
+        &self.subflow
+    }
+
+    /// As [`Self::subflow`].
+    pub(crate) fn subflow_mut(&mut self) -> &mut Subflow {
+        &mut self.subflow
+    }
+
     /// What is under way, and what is known about it.
     pub(crate) fn flight(&self) -> &Flight {
-        &self.flight
+        &self.subflow.flight
     }
 
     /// As [`Self::flight`].
     pub(crate) fn flight_mut(&mut self) -> &mut Flight {
-        &mut self.flight
+        &mut self.subflow.flight
+    }
+
+    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
+    /// retransmission.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.subflow.flight.bytes
+    }
+
+    /// Its congestion window and what moves it.
+    pub(crate) fn congestion(&self) -> &Congestion {
+        &self.subflow.congestion
     }
 
     /// Its round-trip time and RTO.
     pub(crate) fn rtt(&self) -> &Rtt {
-        &self.rtt
+        &self.subflow.rtt
     }
 
     /// As [`Self::rtt`].
     pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
-        &mut self.rtt
+        &mut self.subflow.rtt
     }
 
     /// The state of its HEARTBEATs.
@@ -135,22 +135,22 @@ impl Path {
 
     /// What ECN does on it.
     pub(crate) fn ecn(&self) -> &PathEcn {
-        &self.ecn
+        &self.subflow.ecn
     }
 
     /// As [`Self::ecn`].
     pub(crate) fn ecn_mut(&mut self) -> &mut PathEcn {
-        &mut self.ecn
+        &mut self.subflow.ecn
     }
 
     /// What pacing holds back.
     pub(crate) fn pacer(&self) -> &Pacer {
-        &self.pacer
+        &self.subflow.pacer
     }
 
     /// As [`Self::pacer`].
     pub(crate) fn pacer_mut(&mut self) -> &mut Pacer {
-        &mut self.pacer
+        &mut self.subflow.pacer
     }
 
     /// What has come over it.
@@ -165,17 +165,12 @@ impl Path {
 
     /// What it has carried.
     pub(crate) fn stats(&self) -> &PathCounters {
-        &self.stats
+        &self.subflow.stats
     }
 
     /// As [`Self::stats`].
     pub(crate) fn stats_mut(&mut self) -> &mut PathCounters {
-        &mut self.stats
-    }
-
-    /// Largest IP packet in bytes.
-    pub(crate) fn mtu(&self) -> u16 {
-        self.search.mtu()
+        &mut self.subflow.stats
     }
 
     /// The path has got other addresses, behind a link that takes IP packets of `link` bytes.
@@ -188,22 +183,12 @@ impl Path {
     /// association, it hears us from where it has reached us, whatever stands in between; otherwise our own port is for
     /// us to choose. What UDP takes of a packet is room for SCTP without it (RFC 6951 section 5.6).
     pub(crate) fn follow(&mut self, addr: PathAddr, accepted: bool) {
-        let before = self.packet_size();
-        if accepted || (addr.local.port() == 0) != (self.addr.local.port() == 0) {
-            self.addr.local = addr.local;
-        }
-        self.addr.remote = addr.remote;
-        if self.packet_size() != before {
-            self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
-        }
-    }
-
-    pub(super) fn fresh_ecn(&self, agreed: EcnUse) -> PathEcn {
-        PathEcn::new(match agreed {
-            EcnUse::Off => false,
-            EcnUse::WhereSeen => self.addr.remote.port() == 0,
-            EcnUse::On => true,
-        })
+        self.resize(|path| {
+            if accepted || (addr.local.port() == 0) != (path.addr.local.port() == 0) {
+                path.addr.local = addr.local;
+            }
+            path.addr.remote = addr.remote;
+        });
     }
 
     /// The search for its MTU.
@@ -213,42 +198,22 @@ impl Path {
 
     /// Lets the search go on; everything follows what comes of it.
     pub(crate) fn change_mtu<R>(&mut self, change: impl FnOnce(&mut MtuSearch) -> R) -> R {
+        self.resize(|path| change(&mut path.search))
+    }
+
+    /// After a change that may be one of the packet size the window follows.
+    fn resize<R>(&mut self, change: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.packet_size();
-        let result = change(&mut self.search);
+        let result = change(self);
         if self.packet_size() != before {
-            self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+            self.subflow.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
         }
         result
     }
 
-    /// How long things take on it.
-    pub(crate) fn timing(&self) -> Timing {
-        Timing { round_trip: self.rtt.smoothed().unwrap_or_default(), rto: self.rtt.rto() }
-    }
-
-    /// Whether it may not take an SCTP packet of `len` bytes although it did.
-    pub(crate) fn is_large(&self, len: usize) -> bool {
-        self.search.is_large(len + headers(&self.addr))
-    }
-
-    /// A packet was lost that [`Self::is_large`].
-    pub(crate) fn on_large_lost(&mut self) {
-        self.search.on_large_lost();
-    }
-
-    /// A packet has arrived.
-    pub(crate) fn on_passed(&mut self, large: bool) {
-        self.search.on_passed(large);
-    }
-
     /// Largest SCTP packet in bytes, a multiple of four.
     pub(crate) fn packet_size(&self) -> usize {
-        packet_size(&self.addr, self.mtu())
-    }
-
-    /// Largest payload of a DATA chunk in bytes.
-    pub(crate) fn fragment_size(&self) -> usize {
-        self.packet_size() - CommonHeader::LEN - Data::HEADER_LEN
+        packet_size(&self.addr, self.search.mtu())
     }
 
     /// The path to which it gives way because they share a bottleneck.
@@ -256,73 +221,10 @@ impl Path {
         self.gives_way_to
     }
 
-    /// It takes no new data until then.
-    pub(super) fn hold_back(&mut self, until: Instant) {
-        self.held_back = Some(until);
-    }
-
-    /// Until when it takes no new data, if so.
-    pub(crate) fn held_back(&self) -> Option<Instant> {
-        self.held_back
-    }
-
-    /// Whether it takes no new data for a while.
-    pub(crate) fn is_held_back(&self, now: Instant) -> bool {
-        self.held_back.is_some_and(|until| now < until)
-    }
-
-    /// It takes new data again, if its time has come.
-    pub(crate) fn end_hold(&mut self, now: Instant) {
-        self.held_back = self.held_back.filter(|until| now < *until);
-    }
-
-    /// What it carries while its window is full, in bytes per second, once a round trip is known.
-    pub(crate) fn window_rate(&self) -> Option<u64> {
-        if let Some(bandwidth) = self.congestion.bandwidth() {
-            return Some(bandwidth);
-        }
-        let srtt = self.rtt.smoothed()?.max(Duration::from_nanos(1)).as_nanos();
-        let rate = (self.congestion.window() as u128 * 1_000_000_000) / srtt;
-        Some(u64::try_from(rate).unwrap_or(u64::MAX))
-    }
-
-    /// Whether another chunk may leave now without making a burst.
-    pub(crate) fn may_follow(&self, now: Instant) -> bool {
-        if self.is_paced() {
-            self.pacer.allows(now)
-        } else {
-            self.burst.allows(now, self.in_flight())
-        }
-    }
-
-    /// A packet with `bytes` of DATA chunks has left.
-    pub(super) fn on_packet(&mut self, now: Instant, bytes: usize) {
-        self.burst.on_packet(now, bytes);
-        if let Some(pace) = self.pace() {
-            if self.in_flight() <= bytes {
-                self.pacer.begin(now, self.congestion.initial_window(), pace);
-            }
-            self.pacer.on_packet(now, bytes, pace);
-        }
-    }
-
-    fn is_paced(&self) -> bool {
-        let by_window = self.pacer.is_on() && self.rtt.smoothed().is_some();
-        by_window || self.congestion.pace().is_some()
-    }
-
-    fn pace(&self) -> Option<Pace> {
-        if let Some((rate, burst)) = self.congestion.pace() {
-            return Some(Pace::of_rate(rate, (self.congestion.chunk_limit(), burst)));
-        }
-        let rtt = self.rtt.current().filter(|_| self.pacer.is_on())?;
-        let (cwnd, is_starting) = (self.congestion.window(), self.congestion.is_starting());
-        Some(Pace::of_window(cwnd, is_starting, rtt))
-    }
-
-    /// See [`Rtt::forward_delay`].
-    pub(crate) fn forward_delay(&self) -> Duration {
-        self.rtt.forward_delay()
+    /// Nothing is under way: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        self.subflow.release_memory();
+        self.delays = None;
     }
 }
 

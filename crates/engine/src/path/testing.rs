@@ -21,7 +21,7 @@ pub(crate) fn paths(count: u16) -> (Paths, PathSet) {
 pub(crate) fn measured(srtts: &[u64]) -> (Paths, PathSet) {
     let (mut paths, all) = paths(srtts.len() as u16);
     for (path, srtt) in paths.iter_mut().zip(srtts) {
-        path.rtt.on_sample(Instant::ZERO, Duration::from_millis(*srtt));
+        path.rtt_mut().on_sample(Instant::ZERO, Duration::from_millis(*srtt));
     }
     (paths, all)
 }
@@ -38,6 +38,6 @@ impl Path {
     }
 
     pub(crate) fn congestion_mut(&mut self) -> &mut Congestion {
-        &mut self.congestion
+        &mut self.subflow.congestion
     }
 }

@@ -42,7 +42,7 @@ impl BufferSplit {
             SplitMeasure::Queued => path.flight().booked(),
         };
         let share = |of| self.share(path, paths, usable, of);
-        let mtu = usize::from(path.mtu());
+        let mtu = usize::from(path.search().mtu());
         let fits = || {
             (!sender || used + mtu <= share(buffers.send))
                 && (!receiver || used <= share(buffers.receive))
@@ -57,7 +57,7 @@ impl BufferSplit {
                 let carrying = paths.iter().filter(|path| usable.contains(path.id()));
                 let sum: usize = carrying.map(|path| path.congestion().window()).sum();
                 let share = of as u128 * path.congestion().window() as u128 / sum.max(1) as u128;
-                usize::try_from(share).unwrap_or(of).max(2 * usize::from(path.mtu()))
+                usize::try_from(share).unwrap_or(of).max(2 * usize::from(path.search().mtu()))
             }
         }
     }

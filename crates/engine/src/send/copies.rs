@@ -116,7 +116,7 @@ impl Copies {
             return;
         }
         let (data, path) = (chunk.data_len(), paths.get_mut(via));
-        let first = path.and_then(|path| path.attribute(now, tsn, chunk.tracked()));
+        let first = path.and_then(|path| path.subflow_mut().attribute(now, tsn, chunk.tracked()));
         if let Some((first, old)) = first.zip(paths.get_mut(from)) {
             old.flight_mut().adopt_copy(first, data);
         }
@@ -141,7 +141,7 @@ impl Copies {
                 |path: &Path| Some((path.id() != via, path.flight().copied_at(tsn)?, path.id()));
             let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
             if let Some(path) = paths.get_mut(id) {
-                self.confirmed |= path.on_copy_acked(now, tsn);
+                self.confirmed |= path.subflow_mut().on_copy_acked(now, tsn);
             }
         }
     }
@@ -183,6 +183,6 @@ pub(super) fn next_copy(
     path: &Path,
     flight: usize,
 ) -> Option<Tsn64> {
-    let carrier = |tsn| outstanding.carrier(tsn);
-    path.next_copy(carrier).filter(|_| path.may_send(now, flight))
+    let is_elsewhere = |tsn: &Tsn64| outstanding.carrier(*tsn).is_some_and(|id| id != path.id());
+    path.flight().next_copy(is_elsewhere).filter(|_| path.subflow().may_send(now, flight))
 }

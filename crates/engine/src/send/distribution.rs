@@ -156,9 +156,7 @@ impl Distribution<'_> {
     fn revoke(&mut self, tsn: Tsn64) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return true };
         let witness = chunk.record.acked_via;
-        if witness != self.via
-            && self.paths.get(witness).is_some_and(|path| path.health().is_active())
-        {
+        if witness != self.via && self.paths.is_active(witness) {
             return false;
         }
         if chunk.record.state.is_empty() {
@@ -167,7 +165,7 @@ impl Distribution<'_> {
         }
         let Some(path) = self.paths.get_mut(chunk.record.path) else { return false };
         let data = chunk.data_len();
-        path.on_reneged(self.now, tsn, chunk.tracked());
+        path.subflow_mut().on_reneged(self.now, tsn, chunk.tracked());
         self.outstanding.on_reneged(data);
         self.scoreboard.on_revoked(tsn);
         true
@@ -183,23 +181,20 @@ impl Distribution<'_> {
         let record = &chunk.record;
         let is_repeated = record.state == ChunkState::InFlight && record.transmissions > 1;
         if is_repeated
-            && self.paths.get(record.path)?.is_too_early(now, record)
+            && record.is_too_early(now, self.paths.get(record.path)?.rtt())
             && let Some(from) = self.paths.get_mut(record.from)
         {
             let repetition = self.repetitions.take(tsn);
-            from.on_spurious(tsn, repetition.is_some_and(|it| it.reported));
-            from.on_late_delivery(now, repetition.filter(|_| from.id() == via).map(|it| it.sent));
+            let sent = repetition.filter(|_| from.id() == via).map(|it| it.sent);
+            from.subflow_mut().on_spurious(tsn, repetition.is_some_and(|it| it.reported));
+            from.subflow_mut().on_late_delivery(now, sent);
         }
         let path = self.paths.get_mut(chunk.record.path)?;
         let (was, data) = (chunk.record.state, chunk.data_len());
-        match was {
-            ChunkState::Released | ChunkState::Abandoned | ChunkState::Acked => return None,
-            ChunkState::InFlight => path.flight_mut().land(&mut chunk.tracked()),
-            ChunkState::Lost => path.on_lost_acked(tsn),
+        if !was.is_open() {
+            return None;
         }
-        chunk.record.state = ChunkState::Acked;
         chunk.record.acked_via = via;
-        chunk.record.missing = 0;
         path.on_acked(now, tsn, chunk.tracked());
         self.outstanding.on_done(was, data);
         Some(path)

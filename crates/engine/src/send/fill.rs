@@ -11,7 +11,7 @@ use super::rules::Rules;
 use super::spurious::Repetition;
 use crate::config::PathSuspicion;
 use crate::ecn::Ecn;
-use crate::path::{Loss, Path, PathId, PathSet, Paths};
+use crate::path::{Loss, Path, PathId, PathSet, Paths, ip_len};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::PacketWriter;
@@ -65,7 +65,7 @@ impl Sender {
         };
         let by_time = self.is_racking();
         let Some(path) = paths.get_mut(id) else { return Filled::NOTHING };
-        path.begin_packet(now, usable);
+        path.subflow_mut().begin_packet(now, usable);
         let (immediate, flight) =
             (wants_prompt_sacks(&self.rules, by_time, path), path.in_flight());
         let sender = &mut *self;
@@ -80,7 +80,7 @@ impl Sender {
         self.counts.repeated += (repeated + copied) as u64;
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
-            path.end_packet(now, flight, repeated > 0 && !own);
+            path.subflow_mut().end_packet(now, flight, repeated > 0 && !own);
         }
         let ecn = if ecn && new > 0 { Ecn::Ect0 } else { Ecn::NotEct };
         Filled { chunks: written, ecn }
@@ -145,7 +145,7 @@ impl Filling<'_, '_> {
             if self.packet.push(&chunk.to_chunk(tsn, false)).is_err() {
                 break;
             }
-            path.on_copy_sent(self.now, tsn, chunk.wire_len());
+            path.subflow_mut().on_copy_sent(self.now, tsn, chunk.wire_len());
             written += 1;
         }
         written
@@ -185,7 +185,7 @@ impl Filling<'_, '_> {
         sender.abandonment.on_sent(tsn, &chunk.fragment);
         let Some(path) = paths.get_mut(id) else { return };
         let is_probe = len > sender.outstanding.rwnd_for_new();
-        path.on_new_sent(now, tsn, chunk.tracked());
+        path.subflow_mut().on_new_sent(now, tsn, chunk.tracked());
         chunk.record.capable = ecn;
         chunk.record.large = is_large(path, packet.len());
         sender.outstanding.push(chunk);
@@ -201,13 +201,13 @@ impl Filling<'_, '_> {
         let Self { sender, paths, packet, now, id, .. } = self;
         let Some(chunk) = sender.outstanding.get_mut(tsn) else { return };
         let (from, sent, len) = (chunk.record.path, chunk.record.last_sent, chunk.data_len());
-        let repeated = paths.get_mut(from).map(|old| old.on_repeated(tsn, len, *id));
+        let repeated = paths.get_mut(from).map(|old| old.subflow_mut().on_repeated(tsn, len, *id));
         let (loss, probe) = repeated.unwrap_or((Loss::Reported, false));
         chunk.record.timed_out |= loss == Loss::TimedOut;
         let reported = loss == Loss::Reported && !probe;
         sender.repetitions.push(Repetition { tsn, from, sent, reported });
         let Some(path) = paths.get_mut(*id) else { return };
-        path.on_repetition_sent(*now, tsn, chunk.tracked());
+        path.subflow_mut().on_repetition_sent(*now, tsn, chunk.tracked());
         chunk.record.large = is_large(path, packet.len());
         sender.outstanding.on_repeated(len);
         on_sent(sender, *now, len, path);
@@ -243,13 +243,14 @@ fn wants_prompt_sacks(rules: &Rules, by_time: bool, path: &Path) -> bool {
     let (window, packet) = (path.congestion().window(), path.congestion().chunk_limit());
     let fills = path.in_flight() + 2 * packet >= window;
     let is_small = window <= 4 * packet || (by_time && fills && window < 8 * packet);
-    path.flight().probes_tail() || (rules.immediate_sacks && is_small)
+    path.flight().tail_probe().exceeds() || (rules.immediate_sacks && is_small)
 }
 
 /// A chunk with `data` bytes has been written into a packet for `path`.
 fn on_sent(sender: &mut Sender, now: Instant, data: usize, path: &mut Path) {
     sender.outstanding.on_sent(data);
-    path.note_share(now, sender.queue.most_on(path.id()));
+    let most = sender.queue.most_on(path.id());
+    path.subflow_mut().note_share(now, most);
 }
 
 /// The chunk is a probe of a closed window: its timer is the pause until the next one.
@@ -263,5 +264,5 @@ fn on_probe_sent(sender: &mut Sender, now: Instant, tsn: Tsn64, path: &mut Path)
 /// The packet that a chunk is in has `len` bytes so far. That a packet with more behind it was
 /// large is seen by its last chunk. One in IP fragments says nothing about the MTU.
 fn is_large(path: &Path, len: usize) -> bool {
-    path.is_large(len) && len <= path.packet_size()
+    path.search().is_large(ip_len(&path.addr(), len)) && len <= path.packet_size()
 }

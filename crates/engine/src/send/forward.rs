@@ -139,7 +139,7 @@ impl Sender {
         if paths.iter().all(|path| path.flight().t3().is_none())
             && let Some(path) = paths.get_mut(id)
         {
-            path.restart_t3(now);
+            path.subflow_mut().restart_t3(now);
         }
         true
     }

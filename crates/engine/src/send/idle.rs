@@ -11,18 +11,19 @@ impl Sender {
     /// from then on is limited by what there was to send; and the ceiling, whether the paths that may carry data carry
     /// all they can.
     pub(crate) fn note_waiting(&self, now: Instant, paths: &mut Paths) {
-        let starves =
-            |path: &Path| path.may_starve(now) && !self.has_data_for(now, path.id(), paths);
+        let starves = |path: &Path| {
+            path.subflow().may_starve(now) && !self.has_data_for(now, path.id(), paths)
+        };
         let mut starved = PathSet::default();
         paths.iter().filter(|path| starves(path)).for_each(|path| starved.insert(path.id()));
         for path in paths.iter_mut().filter(|path| starved.contains(path.id())) {
-            path.on_starved(now);
+            path.subflow_mut().on_starved(now);
         }
         if !paths.is_regulated() {
             return;
         }
         let usable = self.choice.usable(paths);
-        let is_full = |path: &Path| !path.may_send(now, path.in_flight());
+        let is_full = |path: &Path| !path.subflow().may_send(now, path.in_flight());
         let waits = (self.queue.messages() > 0 || self.tail.backlog > 0)
             && self.outstanding.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id())).all(is_full);
@@ -70,9 +71,9 @@ impl Opportunity<'_> {
                 _ if taker.late => IdleReason::FasterPath,
                 _ => IdleReason::OtherStreams,
             }
-        } else if path.has_window() && !path.may_follow(now) {
+        } else if path.subflow().has_window() && !path.subflow().may_follow(now) {
             IdleReason::Burst
-        } else if !path.may_send(now, path.in_flight()) {
+        } else if !path.subflow().may_send(now, path.in_flight()) {
             let gives_way = path.gives_way_to().is_some();
             if gives_way { IdleReason::SharedBottleneck } else { IdleReason::CongestionWindow }
         } else if next.is_some() && !self.split_allows(path) {

@@ -3,9 +3,11 @@
 
 use super::Sender;
 use super::outstanding::Outstanding;
-use crate::config::{Config, FastRecoveryScope, LossRecovery, SplitFastRetransmit};
+use crate::config::{Config, FastRecoveryScope, LossRecovery};
 use crate::path::congestion::Group;
-use crate::path::{Detection, FastRecovery, Found, Loss, Path, PathId, Paths, SackSummary};
+use crate::path::{
+    Detection, FastRecovery, Found, Loss, MtuSearch, Path, PathId, Paths, SackSummary,
+};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 
@@ -14,8 +16,7 @@ use crate::tsn::Tsn64;
 #[derive(Debug)]
 pub(super) struct LossDetection {
     loss_recovery: LossRecovery,
-    split_fast_retransmit: SplitFastRetransmit,
-    missing_reports: u8,
+    rules: Detection,
     scope: FastRecoveryScope,
     /// Fast recovery of the association, if that is its scope.
     recovery: FastRecovery,
@@ -27,8 +28,12 @@ impl LossDetection {
         let experiment = &config.experiment;
         Self {
             loss_recovery: config.loss_recovery,
-            split_fast_retransmit: experiment.split_fast_retransmit,
-            missing_reports: experiment.missing_reports.max(1),
+            rules: Detection {
+                split_fast_retransmit: experiment.split_fast_retransmit,
+                missing_reports: experiment.missing_reports.max(1),
+                repeats: config.loss_recovery != LossRecovery::Rfc9260,
+                horizon: None,
+            },
             scope: experiment.fast_recovery,
             recovery: FastRecovery::default(),
         }
@@ -54,17 +59,8 @@ impl LossDetection {
         self.recovery.leave();
     }
 
-    /// By what losses are found now: a SACK may have left out what is beyond `horizon`.
-    fn rules(&self, horizon: Option<Tsn64>) -> Detection {
-        Detection {
-            split_fast_retransmit: self.split_fast_retransmit,
-            missing_reports: self.missing_reports,
-            repeats: self.loss_recovery != LossRecovery::Rfc9260,
-            horizon,
-        }
-    }
-
-    /// Looks for chunks and copies that the SACK shows to be lost, by time or not, and cuts the window for them.
+    /// Looks for chunks and copies that the SACK shows to be lost, by time or not, and cuts the window for them. SACKs may
+    /// have left out what is beyond `horizon`.
     pub(super) fn on_sack(
         &mut self,
         summary: &SackSummary<'_>,
@@ -73,14 +69,13 @@ impl LossDetection {
         path: &mut Path,
         outstanding: &mut Outstanding,
     ) {
-        let rules = self.rules(horizon);
+        let rules = Detection { horizon, ..self.rules };
         let mut found = if by_time {
-            path.find_late(summary.now, true, &rules, outstanding)
+            path.subflow_mut().find_late(summary.now, true, &rules, outstanding)
         } else {
-            path.count_missing_reports(summary, &rules, outstanding)
+            path.subflow_mut().count_missing_reports(summary, &rules, outstanding)
         };
-        outstanding.on_lost(found.data);
-        found.any |= path.lose_copies(summary.now);
+        found.any |= path.subflow_mut().lose_copies(summary.now);
         found.any |= path.flight_mut().was_repaired();
         self.respond(found, summary.recovering, path, summary.group, outstanding);
     }
@@ -94,12 +89,12 @@ impl LossDetection {
         group: &Group,
         outstanding: &mut Outstanding,
     ) {
-        let found = path.find_late(now, false, &self.rules(horizon), outstanding);
-        outstanding.on_lost(found.data);
+        let rules = Detection { horizon, ..self.rules };
+        let found = path.subflow_mut().find_late(now, false, &rules, outstanding);
         self.respond(found, self.is_recovering(), path, group, outstanding);
     }
 
-    /// Draws the conclusions for the congestion window. `recovering`: the association is in fast recovery.
+    /// Draws the conclusions for the peer's window, the MTU and the congestion window. `recovering`: the association is in fast recovery.
     /// A lost retransmission is a second sign of congestion (RFC 8985 section 9.3), once per window.
     fn respond(
         &mut self,
@@ -107,14 +102,18 @@ impl LossDetection {
         recovering: bool,
         path: &mut Path,
         group: &Group,
-        outstanding: &Outstanding,
+        outstanding: &mut Outstanding,
     ) {
         if !found.any {
             return;
         }
+        outstanding.on_lost(found.data);
+        if found.large {
+            path.change_mtu(MtuSearch::on_large_lost);
+        }
         let again = path.flight_mut().is_lost_again(found.repeated);
         if self.enter_recovery(recovering && !again, path, outstanding) {
-            path.cut(group);
+            path.subflow_mut().cut(group);
         }
     }
 
@@ -179,14 +178,14 @@ impl Sender {
     /// T3-rtx is not put off.
     fn probe_tail(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
         let Some(path) = paths.get_mut(id) else { return };
-        path.flight_mut().allow_tail_probe();
+        path.flight_mut().tail_probe_mut().probe();
         let has_data = self.has_data_for(now, id, paths);
         let latest = self.outstanding.latest_on(now, id, paths).filter(|_| !has_data);
         let Some(path) = paths.get_mut(id) else { return };
         if !has_data && latest.is_none() {
-            return path.flight_mut().cancel_tail_probe();
+            return path.flight_mut().tail_probe_mut().on_packet();
         }
-        path.begin_tail_probe(now, latest);
+        path.subflow_mut().begin_tail_probe(now, latest);
         if let Some(tsn) = latest {
             self.outstanding.lose(tsn, paths, Loss::Reported);
         }

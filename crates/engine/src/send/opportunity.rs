@@ -121,7 +121,7 @@ impl Opportunity<'_> {
 
     /// Whether nothing holds up new data on `path`.
     fn is_free(&self, path: &Path) -> bool {
-        path.may_send(self.now, path.in_flight()) && self.split_allows(path)
+        path.subflow().may_send(self.now, path.in_flight()) && self.split_allows(path)
     }
 
     /// Whether the share of `path` in the buffers of both sides has room.
@@ -140,7 +140,7 @@ impl Opportunity<'_> {
     #[inline]
     pub(super) fn next_repeat(&self) -> Option<Tsn64> {
         let Self { sender, paths, path, repeaters, .. } = *self;
-        if sender.outstanding.lost() == 0 || !path.may_repeat(self.now, self.flight) {
+        if sender.outstanding.lost() == 0 || !path.subflow().may_repeat(self.now, self.flight) {
             return None;
         }
         let experiment = &sender.rules.experiment;
@@ -160,7 +160,7 @@ impl Opportunity<'_> {
         let reported = self.path.flight().lost().first(Loss::Reported);
         let policy = self.sender.rules.experiment.fast_retransmission_policy;
         let stays = policy == RetransmissionPolicy::Same;
-        reported.filter(|_| stays && self.path.may_repeat(self.now, self.flight))
+        reported.filter(|_| stays && self.path.subflow().may_repeat(self.now, self.flight))
     }
 
     /// The stream of which the path may send a new chunk now, and the size of its payload.
@@ -168,12 +168,12 @@ impl Opportunity<'_> {
         let Self { sender, paths, path, now, usable, .. } = *self;
         let outstanding = &sender.outstanding;
         // What is cheap to ask comes first: this is asked for every packet.
-        if !path.may_send(now, self.flight) || outstanding.len() >= MAX_TSN_SPAN {
+        if !path.subflow().may_send(now, self.flight) || outstanding.len() >= MAX_TSN_SPAN {
             return None;
         }
         // A closed window leaves no share to any path: the split must not keep a probe back.
         let idle = outstanding.is_quiet();
-        if path.is_held_back(now) || (!idle && !self.split_allows(path)) {
+        if path.pacer().is_held_back(now) || (!idle && !self.split_allows(path)) {
             return None;
         }
         let limit = sender.fragment_size(paths);

@@ -196,6 +196,12 @@ impl Outstanding {
         self.get(sent.tsn).is_some_and(|chunk| chunk.record.is_live(id, sent))
     }
 
+    /// When the transmission `sent` left on path `id`, if it is under way.
+    pub(super) fn left_at(&self, id: PathId, sent: Sent) -> Option<Instant> {
+        let record = &self.get(sent.tsn)?.record;
+        record.is_live(id, sent).then_some(record.last_sent)
+    }
+
     /// The path that chunk `tsn` is in flight on.
     pub(crate) fn carrier(&self, tsn: Tsn64) -> Option<PathId> {
         let record = &self.get(tsn)?.record;
@@ -299,7 +305,8 @@ impl Outstanding {
     pub(super) fn tail_probe_at(&self, path: &Path, sack_delay: Duration) -> Option<Instant> {
         match self.window.probe() {
             Some(_) => None,
-            None => path.tail_probe_at(sack_delay),
+            None if path.health().is_active() => path.subflow().tail_probe_at(sack_delay),
+            None => None,
         }
     }
 
@@ -346,7 +353,7 @@ impl Outstanding {
         }
         let first = self.get(self.cum.next());
         if let Some(path) = first.and_then(|chunk| paths.get_mut(chunk.record.path)) {
-            path.restart_t3(now);
+            path.subflow_mut().restart_t3(now);
         }
     }
 

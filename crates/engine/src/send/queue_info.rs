@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::stream::OutboundStream;
-use crate::path::{Path, Paths};
+use crate::path::Paths;
 use crate::status::{SenderQueueInfo, StreamQueueInfo};
 use manypath_wire::StreamId;
 
@@ -16,7 +16,9 @@ pub(crate) fn queue_info(sender: &Sender, paths: &Paths) -> SenderQueueInfo {
             unsent: stream.unsent(),
             in_flight: stream.unacked(),
             path,
-            path_rate: path.and_then(|path| paths.get(path)).and_then(Path::window_rate),
+            path_rate: path
+                .and_then(|path| paths.get(path))
+                .and_then(|path| path.subflow().window_rate()),
         }
     };
     SenderQueueInfo {

@@ -8,7 +8,7 @@
 use super::Sender;
 use super::opportunity::Opportunity;
 use super::outstanding::Outstanding;
-use crate::path::{ChunkState, Loss, Path, PathId, PathSet, Paths};
+use crate::path::{ChunkState, Loss, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -20,8 +20,8 @@ impl Opportunity<'_> {
     pub(super) fn to_reschedule(&self) -> Option<Tsn64> {
         let Self { sender, path, now, .. } = *self;
         let percent = sender.rules.experiment.rescheduling_percent as usize;
-        let busy = path.flight().is_recovering() || path.is_held_back(now);
-        if percent == 0 || busy || !path.may_send(now, self.flight) {
+        let busy = path.flight().is_recovering() || path.pacer().is_held_back(now);
+        if percent == 0 || busy || !path.subflow().may_send(now, self.flight) {
             return None;
         }
         let outstanding = &sender.outstanding;
@@ -54,7 +54,9 @@ impl Sender {
         let first = self.outstanding.cum().next();
         for tsn in (0..MOST_OVERTAKEN as u64).map(|ahead| first.plus(ahead)) {
             let Some(chunk) = self.outstanding.get(tsn) else { break };
-            let slow = paths.get(chunk.record.path).map_or(Duration::ZERO, Path::forward_delay);
+            let slow = paths
+                .get(chunk.record.path)
+                .map_or(Duration::ZERO, |path| path.rtt().forward_delay());
             let later = chunk.record.path != id && chunk.record.last_sent + slow > arrival;
             if chunk.may_be_repeated(now) && later && chunk.record.state == ChunkState::InFlight {
                 self.outstanding.lose(tsn, paths, Loss::TimedOut);
@@ -78,7 +80,7 @@ impl Outstanding {
         let from: PathId = chunk.record.path;
         self.lose(tsn, paths, Loss::Reported);
         if let Some(path) = paths.get_mut(from) {
-            path.on_rescheduled(now, self.cum(), &group);
+            path.subflow_mut().on_rescheduled(now, self.cum(), &group);
         }
     }
 }

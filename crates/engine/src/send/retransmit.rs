@@ -29,7 +29,7 @@ impl Sender {
         let group = self.choice.couple(paths);
         let unknown = self.copies.drop_on(id, paths);
         if let Some(path) = paths.get_mut(id) {
-            path.on_timeout(&group);
+            path.subflow_mut().on_timeout(&group);
         }
         self.detection.on_timeout();
         self.outstanding.give_up_flight(id, paths);

@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(next_lost(&paths, all, PathId(1)), Some(tsn(4)));
         assert_eq!(next_lost(&paths, all, PathId(2)), Some(tsn(5)));
         assert_eq!(next_lost(&paths, set(&[0]), PathId(0)), Some(tsn(4)));
-        paths.get_mut(PathId(2)).unwrap().on_lost_acked(tsn(4));
+        paths.get_mut(PathId(2)).unwrap().subflow_mut().on_repeated(tsn(4), 0, PathId(2));
         assert_eq!(next_lost(&paths, set(&[0]), PathId(0)), Some(tsn(5)));
     }
 }

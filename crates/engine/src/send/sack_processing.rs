@@ -1,6 +1,7 @@
 //! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `path::flight`).
 
 use super::{SackView, Sender};
+use crate::config::PathSuspicion;
 use crate::path::congestion::Group;
 use crate::path::flight::dac::Reports;
 use crate::path::{Extent, Path, PathId, PathSet, Paths, SackSummary};
@@ -51,7 +52,7 @@ impl Sender {
         }
         self.scoreboard.accept(via, (!sack.is_complete()).then_some(highest));
         if let Some(path) = paths.get_mut(via) {
-            path.on_sack_received(now);
+            path.subflow_mut().on_sack_received(now);
         }
         let believed = self.distribution(now, via, paths).run(cum, highest, sack);
         let mut outcome = SackOutcome::default();
@@ -82,15 +83,19 @@ impl Sender {
     /// Draws the conclusions for one path.
     fn end_sack(&mut self, summary: &SackSummary<'_>, path: &mut Path, outcome: &mut SackOutcome) {
         let id = path.id();
-        let conclusion = path.conclude(summary, |sent| self.outstanding.is_live(id, sent));
+        let conclusion =
+            path.subflow_mut().conclude(summary, |sent| self.outstanding.is_live(id, sent));
         outcome.newly_acked |= conclusion.newly_acked;
         if conclusion.works {
             outcome.acked_paths.insert(id);
         }
         let (by_time, horizon) = (self.is_racking(), self.scoreboard.horizon());
         self.detection.on_sack(summary, by_time, horizon, path, &mut self.outstanding);
-        path.end_sack(summary.now, self.rules.experiment.smart_t3);
-        self.silence().note_sounds(summary, path);
+        path.subflow_mut().end_sack(summary.now, self.rules.experiment.smart_t3);
+        if self.rules.path_suspicion != PathSuspicion::Off {
+            let left_at = |sent| self.outstanding.left_at(id, sent);
+            path.subflow_mut().note_sounds(summary.now, summary.via, left_at);
+        }
     }
 
     fn summary<'g>(

@@ -258,7 +258,7 @@ impl Sender {
         if self.queue.messages() == 0 {
             return streams;
         }
-        let held_back = paths.iter().filter_map(Path::held_back).min();
+        let held_back = paths.iter().filter_map(|path| path.pacer().held_back()).min();
         let regulation = paths.regulation_deadline();
         let later = self.next_probe(paths).into_iter().chain(held_back).chain(regulation);
         streams.into_iter().chain(later).min()
@@ -281,7 +281,7 @@ impl Sender {
         let prober = prober(&self.queue, limit, usable, paths).filter(probes)?;
         let len = self.queue.next_len(Taker::alone(prober.id(), usable), limit)?;
         // Pacing may hold the probe back, and so may the path.
-        let later = prober.pacer().deadline().max(prober.held_back()).unwrap_or_default();
+        let later = prober.pacer().deadline().max(prober.pacer().held_back()).unwrap_or_default();
         let due = || self.outstanding.window().probe_due(prober.rtt()).max(later);
         (len > self.outstanding.rwnd_for_new()).then(due)
     }

@@ -5,7 +5,7 @@ use super::outstanding::Outstanding;
 use super::path_choice::PathChoice;
 use super::rules::Rules;
 use crate::config::PathSuspicion;
-use crate::path::{Loss, Path, PathId, PathSet, Paths, SackSummary};
+use crate::path::{Loss, Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 
 /// What looking at silence reads: which paths carry data, and what is under way on them.
@@ -51,13 +51,13 @@ impl Silence<'_> {
         let usable = self.choice.usable(paths);
         let has_others = self.has_others(usable, paths);
         let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
-        watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
+        watched.filter_map(|path| path.subflow().overdue_at(self.rules.sack_delay)).min()
     }
 
     fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
         let mut overdue = PathSet::default();
         for path in paths.iter().filter(|path| path.health().is_active()) {
-            let at = path.overdue_at(self.rules.sack_delay);
+            let at = path.subflow().overdue_at(self.rules.sack_delay);
             if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
                 overdue.insert(path.id());
             }
@@ -80,19 +80,7 @@ impl Silence<'_> {
         let may_tell = |path: &&Path| usable.contains(path.id()) || standby.contains(path.id());
         let Some(silent) = paths.get(id) else { return false };
         let mut others = paths.iter().filter(|path| path.id() != id).filter(may_tell);
-        others.any(|path| silent.is_witnessed_by(path))
-    }
-
-    /// A SACK has been worked in for `path`.
-    pub(super) fn note_sounds(&self, summary: &SackSummary<'_>, path: &mut Path) {
-        if self.rules.path_suspicion == PathSuspicion::Off {
-            return;
-        }
-        let id = path.id();
-        path.note_sounds(summary.now, summary.via, |sent| {
-            let chunk = self.outstanding.get(sent.tsn)?;
-            chunk.record.is_live(id, sent).then_some(chunk.record.last_sent)
-        });
+        others.any(|path| silent.subflow().is_witnessed_by(path.subflow()))
     }
 
     /// Path `id` has answered a HEARTBEAT. If it stands by, that says something about others: returns
@@ -122,7 +110,7 @@ fn ask_for_witness(
         }
     }
     let Some(path) = paths.get_mut(id) else { return };
-    path.ask_for_witness(now);
+    path.subflow_mut().ask_for_witness(now);
     if usable.len() < 2 {
         return;
     }

@@ -49,7 +49,7 @@ impl Repetitions {
             let tsn = Tsn64::near(tsn, cum);
             let Some(repetition) = self.take(tsn) else { continue };
             let Some(path) = paths.get_mut(repetition.from) else { continue };
-            path.on_spurious(tsn, repetition.reported);
+            path.subflow_mut().on_spurious(tsn, repetition.reported);
         }
     }
 }

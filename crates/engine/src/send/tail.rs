@@ -12,7 +12,7 @@
 //!
 //! What a slow path has lost there, it repeats at once, and that is as late as what it has just sent: so it does not cost
 //! another of its round trips. If it was the last that the path has sent, no SACK tells of the loss. So what has not been
-//! acknowledged when it should (`Path::ack_timeout`) counts as arriving after the next tail probe of the slow path,
+//! acknowledged when it should (`Subflow::ack_timeout`) counts as arriving after the next tail probe of the slow path,
 //! which would repeat it. The sender looks again when the first chunk becomes overdue (`Tail::relief`).
 
 use super::Sender;
@@ -94,7 +94,8 @@ fn idle_fastest(now: Instant, usable: PathSet, paths: &Paths) -> Option<PathId> 
     let fast = by_smallest_srtt(paths, usable).next()?;
     let helps = |path: &Path| path.id() != fast && path.in_flight() > 0;
     let path = paths.get(fast)?;
-    let can_help = path.rtt().smoothed().is_some() && path.may_send(now, path.in_flight());
+    let can_help =
+        path.rtt().smoothed().is_some() && path.subflow().may_send(now, path.in_flight());
     (can_help && paths.iter().any(helps)).then_some(fast)
 }
 
@@ -106,7 +107,7 @@ fn late(
     (outstanding, paths): (&Outstanding, &mut Paths),
 ) -> (Vec<Tsn64>, Option<Instant>) {
     let Some(path) = paths.get(fast) else { return (Vec::new(), None) };
-    let rate = u128::from(path.window_rate().unwrap_or(1).max(1));
+    let rate = u128::from(path.subflow().window_rate().unwrap_or(1).max(1));
     let answer = now + path.rtt().smoothed().unwrap_or_default();
     let (mut late, mut next) = (Vec::new(), None);
     for slow in paths.iter_mut().filter(|path| path.id() != fast && path.in_flight() > 0) {
@@ -128,7 +129,7 @@ fn late(
 
 /// What arrives over `slow` after `answer`, and has not changed its path yet.
 fn late_on(slow: &mut Path, answer: Instant, outstanding: &Outstanding) -> Vec<Late> {
-    let (id, delay) = (slow.id(), slow.forward_delay());
+    let (id, delay) = (slow.id(), slow.rtt().forward_delay());
     let late = |tsn| {
         let chunk = outstanding.get(tsn)?;
         let arrival = chunk.record.last_sent + delay;
@@ -150,9 +151,9 @@ fn overdue_on(
     sack_delay: Duration,
     outstanding: &Outstanding,
 ) -> (Vec<Late>, Option<Instant>) {
-    let (id, timeout) = (slow.id(), slow.ack_timeout(sack_delay));
+    let (id, timeout) = (slow.id(), slow.subflow().ack_timeout(sack_delay));
     let repeated = outstanding.tail_probe_at(slow, sack_delay).map_or(now, |at| at.max(now));
-    let arrival = repeated + slow.forward_delay();
+    let arrival = repeated + slow.rtt().forward_delay();
     let due = |sent: Sent| Some(outstanding.get(sent.tsn)?.record.last_sent + timeout);
     let (overdue, next) = slow.flight_mut().overdue(
         |sent| outstanding.is_live(id, sent),

@@ -5,7 +5,6 @@ use super::deference::Deference;
 use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, Algorithm, Departure, Window};
 use crate::config::{Config, CongestionControl, CongestionEvent};
-use crate::path::Path;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 
@@ -24,28 +23,6 @@ pub(crate) struct Congestion {
     deference: Option<Box<Deference>>,
     /// What the path was when its group was looked at last.
     own: Member,
-}
-
-impl Path {
-    /// Its congestion window and what moves it.
-    pub(crate) fn congestion(&self) -> &Congestion {
-        &self.congestion
-    }
-
-    /// Whether less is in flight than its window allows.
-    pub(crate) fn has_window(&self) -> bool {
-        self.in_flight() < self.congestion.window()
-    }
-
-    /// Whether it could send at `now`, and [`Self::on_starved`] would tell its congestion control something new.
-    pub(crate) fn may_starve(&self, now: Instant) -> bool {
-        self.congestion.may_starve() && self.may_send(now, self.in_flight())
-    }
-
-    /// It could send, but there is nothing to send on it.
-    pub(crate) fn on_starved(&mut self, now: Instant) {
-        self.congestion.on_starved(now);
-    }
 }
 
 impl Congestion {

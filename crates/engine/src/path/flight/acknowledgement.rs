@@ -5,8 +5,8 @@ use super::rack::Arrival;
 use super::{ChunkRecord, ChunkState, Extent, Flight, PathAckSummary, Sent, Tracked};
 use crate::config::CwndUpdate;
 use crate::path::congestion::{Acked, Group};
-use crate::path::{Path, PathId};
-use crate::time::Instant;
+use crate::path::{Path, PathId, Subflow};
+use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
 /// What a SACK says about all paths, while conclusions are drawn for each.
@@ -73,6 +73,15 @@ impl Flight {
         self.news.tsns
     }
 
+    /// How much of `window` was in use when what is acknowledged now was under way. It counts as full also if it was so
+    /// within the last `round_trip`: what is acknowledged now left when it was, even if another SACK of the same batch
+    /// came first.
+    pub(super) fn used_window(&self, now: Instant, round_trip: Duration, window: usize) -> usize {
+        let full = self.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
+        let before = self.news.flight_before;
+        if full { before.max(window) } else { before }
+    }
+
     fn note_news(
         &mut self,
         now: Instant,
@@ -105,20 +114,32 @@ impl Flight {
 }
 
 impl Path {
-    /// Whether an acknowledgement comes too early to be for the last transmission of a chunk.
-    pub(crate) fn is_too_early(&self, now: Instant, record: &ChunkRecord) -> bool {
-        let least = self.rtt.least().unwrap_or_default();
-        record.transmissions > 1 && now.since(record.last_sent) < least
-    }
-
-    /// A chunk that was sent last on the path is newly acknowledged.
+    /// A chunk that was sent last on the path, and is in flight or waits to be sent again, is acknowledged.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
+        let large = chunk.record.large;
+        if self.subflow.on_acked(now, tsn, chunk) {
+            self.search.on_passed(large);
+        }
+    }
+}
+
+impl Subflow {
+    /// As [`Path::on_acked`]. Returns whether the last transmission of the chunk is sure to have arrived.
+    #[inline]
+    fn on_acked(&mut self, now: Instant, tsn: Tsn64, mut chunk: Tracked<'_>) -> bool {
+        if chunk.record.state == ChunkState::InFlight {
+            self.flight.land(&mut chunk);
+        } else if self.flight.lost.remove(tsn) {
+            self.congestion.on_spurious();
+        }
         let Tracked { record, wire, .. } = chunk;
+        record.state = ChunkState::Acked;
+        record.missing = 0;
         let record = &*record;
         // An acknowledgement that comes a second time says nothing about the round trip.
         let once = record.transmissions == 1 && !record.reneged;
-        let earlier = self.is_too_early(now, record);
+        let earlier = record.is_too_early(now, &self.rtt);
         let sure = once || (self.rtt.least().is_some() && !earlier);
         self.flight.loss_rate.on_acked();
         // What was acknowledged before has widened the window then: a receiver that takes reports back and
@@ -131,20 +152,13 @@ impl Path {
             self.flight.news.acked += wire;
         }
         if sure {
-            self.on_passed(record.large);
             match record.capable {
                 true => self.ecn.on_capable_passed(),
                 false => self.ecn.on_plain_passed(),
             }
         }
         self.flight.note_news(now, tsn, record, once, sure);
-    }
-
-    /// A chunk that waited to be sent again is acknowledged.
-    pub(crate) fn on_lost_acked(&mut self, tsn: Tsn64) {
-        if self.flight.lost.remove(tsn) {
-            self.congestion.on_spurious();
-        }
+        sure
     }
 
     /// The peer has thrown a chunk away that it had acknowledged.
@@ -179,8 +193,9 @@ impl Path {
             self.flight.one_packet = false;
             self.flight.tail_probe.on_heard(summary.now);
         }
-        let works = news.proves_path && !self.is_old_news(summary.via);
-        if let Some(rtt) = news.rtt.filter(|_| !self.is_delivered_before(summary.via)) {
+        let (silence, elsewhere) = (&mut self.flight.silence, summary.via != self.id);
+        let works = news.proves_path && !(elsewhere && silence.is_refuted_elsewhere());
+        if let Some(rtt) = news.rtt.filter(|_| !(elsewhere && silence.is_in_question())) {
             self.rtt.on_data_sample(summary.now, rtt);
         }
         self.widen(summary, &news);
@@ -201,34 +216,24 @@ impl Path {
 
     /// Widens the window (section 7.2.1, 7.2.2; CUC), and Max.Burst with it.
     fn widen(&mut self, summary: &SackSummary<'_>, news: &PathAckSummary) {
-        let (now, window) = (summary.now, self.congestion.window());
-        let cuc = &self.flight.cuc;
+        let (now, window, srtt) = (summary.now, self.congestion.window(), self.rtt.smoothed());
+        let (flight, cuc) = (&self.flight, &self.flight.cuc);
         let acked = Acked {
             now,
             bytes: news.acked,
             advanced: summary.cwnd_update.is_none_or(|update| update.advances(news, cuc)),
-            window_used: self.used_window(now) >= window,
-            recovering: summary.recovering || self.flight.is_recovering(),
-            in_flight: self.flight.bytes,
+            window_used: flight.used_window(now, srtt.unwrap_or_default(), window) >= window,
+            recovering: summary.recovering || flight.is_recovering(),
+            in_flight: flight.bytes,
             newest: news.numbers.map(|numbers| numbers.most),
-            sent: self.flight.transmissions,
+            sent: flight.transmissions,
             rtt: news.rtt,
-            srtt: self.rtt.smoothed(),
+            srtt,
             least_rtt: self.rtt.least(),
         };
         self.congestion.on_acked(&acked, summary.group);
         let opened = self.congestion.window().saturating_sub(window);
-        let (limit, srtt) = (self.congestion.chunk_limit(), self.rtt.smoothed());
+        let limit = self.congestion.chunk_limit();
         self.burst.on_sack(now, (self.flight.bytes, news.acked + opened), limit, srtt);
-    }
-
-    /// How much of the window was in use when what is acknowledged now was under way. The window counts
-    /// as full also if it was so within the last round trip: what is acknowledged now left when it was,
-    /// even if another SACK of the same batch came first.
-    pub(super) fn used_window(&self, now: Instant) -> usize {
-        let round_trip = self.rtt.smoothed().unwrap_or_default();
-        let full = self.flight.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
-        let before = self.flight.news.flight_before;
-        if full { before.max(self.congestion.window()) } else { before }
     }
 }

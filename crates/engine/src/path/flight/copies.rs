@@ -9,7 +9,7 @@
 //! * T3-rtx of the path expires.
 
 use super::{ChunkState, Extent, Flight, Tracked};
-use crate::path::{Path, PathId};
+use crate::path::Subflow;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
@@ -62,6 +62,11 @@ impl Flight {
         }
     }
 
+    /// The next chunk to be copied, of those that are in flight on another path.
+    pub(crate) fn next_copy(&self, is_elsewhere: impl Fn(&Tsn64) -> bool) -> Option<Tsn64> {
+        self.copies.as_ref()?.wanted.iter().copied().find(is_elsewhere)
+    }
+
     /// Whether copies are under way.
     pub(crate) fn has_copies(&self) -> bool {
         self.copies.as_ref().is_some_and(|copies| !copies.under_way.is_empty())
@@ -90,13 +95,7 @@ impl Flight {
     }
 }
 
-impl Path {
-    /// The next chunk to be copied, of those that are in flight on another path: `carrier` says on which one.
-    pub(crate) fn next_copy(&self, carrier: impl Fn(Tsn64) -> Option<PathId>) -> Option<Tsn64> {
-        let is_elsewhere = |tsn: &Tsn64| carrier(*tsn).is_some_and(|id| id != self.id);
-        self.flight.copies.as_ref()?.wanted.iter().copied().find(is_elsewhere)
-    }
-
+impl Subflow {
     /// A copy of chunk `tsn` has been written into a packet.
     pub(crate) fn on_copy_sent(&mut self, now: Instant, tsn: Tsn64, wire: usize) {
         let flight = &mut self.flight;

@@ -2,7 +2,7 @@
 
 use super::{ChunkRecord, ChunkState, Flight, Sent, Tracked};
 use crate::path::congestion::Departure;
-use crate::path::{Path, PathSet};
+use crate::path::{PathId, PathSet, Subflow};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -28,14 +28,29 @@ impl Flight {
         self.share_filled
     }
 
-    /// Whether the next packet is a probe of a silent tail.
-    pub(crate) fn probes_tail(&self) -> bool {
-        self.tail_probe.exceeds()
-    }
-
     /// Whether the last packet with DATA repeated what other paths had lost.
     pub(crate) fn has_helped(&self) -> bool {
         self.helped
+    }
+
+    /// Chunk `tsn` leaves on path `id`, which is this one's.
+    fn on_sent(&mut self, now: Instant, id: PathId, tsn: Tsn64, record: &mut ChunkRecord) {
+        self.transmissions += 1;
+        let sent = Sent { number: self.transmissions, tsn };
+        if record.transmissions == 0 {
+            self.originals.push(sent);
+            self.highest_tsn = self.highest_tsn.max(Some(tsn));
+        } else {
+            self.retransmissions.push(sent);
+        }
+        record.number = sent.number;
+        record.from = core::mem::replace(&mut record.path, id);
+        record.last_sent = now;
+        record.transmissions += 1;
+        record.missing = 0;
+        record.capable = false;
+        record.hidden = false;
+        record.state = ChunkState::InFlight;
     }
 
     /// The privilege of a fast retransmit is for one packet (section 7.2.4 rule 3).
@@ -74,13 +89,7 @@ impl Flight {
     }
 }
 
-impl Path {
-    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
-    /// retransmission.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.flight.bytes
-    }
-
+impl Subflow {
     /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
     /// one more chunk out, or a probe does that need not care. `before`: the flight before the packet
     /// that is being built.
@@ -111,20 +120,28 @@ impl Path {
             }
             Some(_) => {}
         }
-        self.end_hold(now);
+        self.pacer.end_hold(now);
     }
 
     /// The packet is complete, and has DATA. `helps`: it repeats what other paths have lost.
     pub(crate) fn end_packet(&mut self, now: Instant, before: usize, helps: bool) {
+        let bytes = self.flight.bytes.saturating_sub(before);
         self.flight.helped &= helps;
-        self.on_packet(now, self.flight.bytes.saturating_sub(before));
+        self.burst.on_packet(now, bytes);
+        if let Some(pace) = self.pacer.pace(&self.congestion, &self.rtt) {
+            if self.flight.bytes <= bytes {
+                self.pacer.begin(now, self.congestion.initial_window(), pace);
+            }
+            self.pacer.on_packet(now, bytes, pace);
+        }
         self.flight.tail_probe.on_packet();
     }
 
     /// A new chunk has been written into a packet.
     pub(crate) fn on_new_sent(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
         self.flight.booked += chunk.data;
-        self.on_sent(now, tsn, chunk.wire, chunk.record);
+        self.flight.on_sent(now, self.id, tsn, chunk.record);
+        self.occupy(now, chunk.wire);
     }
 
     /// A chunk that was sent before, here or on another path, has been written into a packet.
@@ -138,32 +155,12 @@ impl Path {
             self.flight.booked += data;
             self.flight.cuc.forget();
         }
-        self.on_sent(now, tsn, wire, record);
+        self.flight.on_sent(now, self.id, tsn, record);
+        self.occupy(now, wire);
         if is_earliest {
             // Section 6.1: the earliest outstanding chunk of the path is sent again.
             self.restart_t3(now);
         }
-    }
-
-    fn on_sent(&mut self, now: Instant, tsn: Tsn64, wire: usize, record: &mut ChunkRecord) {
-        let flight = &mut self.flight;
-        flight.transmissions += 1;
-        let sent = Sent { number: flight.transmissions, tsn };
-        if record.transmissions == 0 {
-            flight.originals.push(sent);
-            flight.highest_tsn = flight.highest_tsn.max(Some(tsn));
-        } else {
-            flight.retransmissions.push(sent);
-        }
-        record.number = sent.number;
-        record.from = core::mem::replace(&mut record.path, self.id);
-        record.last_sent = now;
-        record.transmissions += 1;
-        record.missing = 0;
-        record.capable = false;
-        record.hidden = false;
-        record.state = ChunkState::InFlight;
-        self.occupy(now, wire);
     }
 
     /// `wire` bytes more are in flight, by the latest transmission.
@@ -200,6 +197,5 @@ impl Path {
         self.flight.originals.release_memory();
         self.flight.retransmissions.release_memory();
         self.congestion.release_memory();
-        self.delays = None;
     }
 }

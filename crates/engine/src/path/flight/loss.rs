@@ -7,7 +7,7 @@ use super::{
     ChunkRecord, ChunkState, Extent, Flight, Loss, Lost, Reach, Records, SackSummary, Sent, Tracked,
 };
 use crate::config::SplitFastRetransmit;
-use crate::path::{Path, PathId};
+use crate::path::{Path, PathId, Subflow};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
@@ -24,6 +24,15 @@ pub(crate) struct Detection {
     pub(crate) horizon: Option<Tsn64>,
 }
 
+impl Detection {
+    /// Rule 5 makes a chunk ineligible for a second fast retransmit. A lost retransmission would then
+    /// wait for T3-rtx; with `repeats` it may be repeated once it is older than a round trip.
+    fn is_missing(&self, now: Instant, round_trip: Duration, record: &ChunkRecord) -> bool {
+        let is_old = || self.repeats && now.since(record.last_sent) >= round_trip;
+        record.missing >= self.missing_reports && (record.transmissions == 1 || is_old())
+    }
+}
+
 /// What was found to be lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Found {
@@ -33,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) repeated: Option<u64>,
     /// User data of lost chunks.
     pub(crate) data: usize,
+    /// A packet among it that was larger than every path should take.
+    pub(crate) large: bool,
 }
 
 /// The circumstances under which chunks of a path are judged by time.
@@ -140,7 +151,7 @@ impl Flight {
     }
 
     /// A chunk was in flight and is not any more.
-    pub(crate) fn land(&mut self, chunk: &mut Tracked<'_>) {
+    pub(super) fn land(&mut self, chunk: &mut Tracked<'_>) {
         let hidden = core::mem::take(&mut chunk.record.hidden);
         let of = if hidden { &mut self.hidden } else { &mut self.bytes };
         *of = of.saturating_sub(chunk.wire);
@@ -165,6 +176,15 @@ impl Flight {
 }
 
 impl Path {
+    /// A chunk of the path, in flight or acknowledged in vain, is to be sent again.
+    pub(crate) fn on_lost(&mut self, tsn: Tsn64, chunk: &mut Tracked<'_>, loss: Loss) {
+        if self.subflow.on_lost(tsn, chunk, loss) {
+            self.search.on_large_lost();
+        }
+    }
+}
+
+impl Subflow {
     /// How long the answer to a chunk may take: RACK would then take it for lost if anything that left later had arrived.
     /// At least twice what round trips vary by: what is only late is not to be repeated.
     /// `delay`: see [`Self::tail_probe_at`].
@@ -184,6 +204,7 @@ impl Path {
         let mut found = Found::default();
         let reach = rules.split_fast_retransmit.reach(&self.flight.news, summary.newly_acked);
         let Some(reach) = reach else { return found };
+        let round_trip = self.rtt.smoothed().unwrap_or(self.rtt.rto());
         let mut orders = self.flight.take_orders();
         for (order, in_tsn_order) in orders.iter_mut().zip([true, false]) {
             order.retain_reached(reach, in_tsn_order, |sent| {
@@ -193,7 +214,7 @@ impl Path {
                 }
                 let reports = summary.reports.against(sent, reach);
                 record.missing = record.missing.saturating_add(reports);
-                if !self.is_missing(summary.now, rules, record) {
+                if !rules.is_missing(summary.now, round_trip, record) {
                     return true;
                 }
                 self.lose(summary.now, sent.tsn, records, &mut found);
@@ -202,14 +223,6 @@ impl Path {
         }
         self.flight.restore_orders(orders);
         found
-    }
-
-    /// Rule 5 makes a chunk ineligible for a second fast retransmit. A lost retransmission would then
-    /// wait for T3-rtx; with `repeats` it may be repeated once it is older than a round trip.
-    fn is_missing(&self, now: Instant, rules: &Detection, record: &ChunkRecord) -> bool {
-        let round_trip = self.rtt.smoothed().unwrap_or(self.rtt.rto());
-        let is_old = || rules.repeats && now.since(record.last_sent) >= round_trip;
-        record.missing >= rules.missing_reports && (record.transmissions == 1 || is_old())
     }
 
     /// Looks for losses among what left before the newest transmission that has arrived, after a SACK
@@ -287,25 +300,24 @@ impl Path {
         found.data += chunk.data;
         self.congestion.on_chunk_lost(now, chunk.record.number, chunk.wire);
         self.flight.tail_probe.forget(tsn);
-        self.on_lost(tsn, &mut chunk, Loss::Reported);
+        found.large |= self.on_lost(tsn, &mut chunk, Loss::Reported);
     }
 
-    /// A chunk of the path, in flight or acknowledged in vain, is to be sent again.
-    pub(crate) fn on_lost(&mut self, tsn: Tsn64, chunk: &mut Tracked<'_>, loss: Loss) {
+    /// As [`Path::on_lost`]. Returns whether a packet was lost that was larger than every path should take.
+    fn on_lost(&mut self, tsn: Tsn64, chunk: &mut Tracked<'_>, loss: Loss) -> bool {
         let record = &mut *chunk.record;
         let was = core::mem::replace(&mut record.state, ChunkState::Lost);
         record.reneged |= was == ChunkState::Acked;
         self.flight.loss_rate.on_lost();
         self.flight.lost.insert(tsn, loss);
-        if was == ChunkState::InFlight {
-            if record.large {
-                self.on_large_lost();
-            }
+        let (was_in_flight, large) = (was == ChunkState::InFlight, record.large);
+        if was_in_flight {
             if record.capable {
                 self.ecn.on_lost();
             }
             self.flight.land(chunk);
         }
+        was_in_flight && large
     }
 
     /// A chunk that the path has lost is about to be repeated on path `to`, for good. Returns how it was

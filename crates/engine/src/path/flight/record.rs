@@ -1,7 +1,7 @@
 //! What became of a chunk and of its transmissions.
 
 use super::Sent;
-use crate::path::PathId;
+use crate::path::{PathId, Rtt};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 
@@ -107,6 +107,11 @@ impl ChunkRecord {
             missing: 0,
             acked_via: path,
         }
+    }
+
+    /// Whether an acknowledgement comes too early to be for the last transmission, on a path with this round trip.
+    pub(crate) fn is_too_early(&self, now: Instant, rtt: &Rtt) -> bool {
+        self.transmissions > 1 && now.since(self.last_sent) < rtt.least().unwrap_or_default()
     }
 
     /// Whether a transmission on path `id` is still under way.

@@ -2,7 +2,7 @@
 //! losses in one window of a path cut its window once, and other paths are not touched.
 
 use super::{Cuc, Flight};
-use crate::path::Path;
+use crate::path::Subflow;
 use crate::path::congestion::Group;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
@@ -79,22 +79,16 @@ impl Flight {
         again
     }
 
-    /// Begins fast recovery. False if the path was in it already.
+    /// Begins fast recovery, with the highest TSN outstanding on the path as its exit point, where all up to `cum` is
+    /// acknowledged. A path that only repeats what others have lost has sent none of its own, or none that is still
+    /// outstanding. False if the path was in it already.
     pub(crate) fn enter_recovery(&mut self, cum: Tsn64) -> bool {
-        let exit = self.recovery_exit(cum);
-        self.recovery.enter(exit)
-    }
-
-    /// The highest TSN outstanding on the path, where all up to `cum` is acknowledged: the exit point of
-    /// a recovery that begins now. A path that only repeats what others have lost has sent none of its
-    /// own, or none that is still outstanding.
-    fn recovery_exit(&self, cum: Tsn64) -> Option<Tsn64> {
         let own = self.highest_tsn.filter(|tsn| *tsn > cum);
-        own.or_else(|| self.retransmissions.highest())
+        self.recovery.enter(own.or_else(|| self.retransmissions.highest()))
     }
 }
 
-impl Path {
+impl Subflow {
     /// Cuts the window for losses.
     pub(crate) fn cut(&mut self, group: &Group) {
         self.flight.cut_at = self.flight.transmissions;
@@ -102,10 +96,12 @@ impl Path {
         self.flight.fast_packet = true;
     }
 
-    /// The peer has got chunk `tsn` with a mark of congestion. Returns whether that is news. What was sent
-    /// after the last cut and is marked again is congestion that the cut has not ended.
-    pub(crate) fn on_echo(&mut self, tsn: Tsn64) -> bool {
+    /// The peer has got chunk `tsn` with a mark of congestion, which a CWR is to answer: one that is under way is lost
+    /// after a round trip. Returns whether that is news. What was sent after the last cut and is marked again is
+    /// congestion that the cut has not ended.
+    pub(crate) fn on_echo(&mut self, now: Instant, tsn: Tsn64) -> bool {
         self.stats.ecne_received += 1;
+        self.ecn.want_cwr(now, tsn, self.rtt.smoothed().unwrap_or(self.rtt.rto()));
         let is_new = self.ecn.is_new(tsn);
         if is_new {
             self.ecn.on_answered(self.flight.highest_tsn);
@@ -121,7 +117,9 @@ impl Path {
         let at_once = number.is_some_and(|number| number <= flight.cut_at + MIN_WINDOW as u64);
         flight.cut_at = flight.transmissions;
         flight.news.flight_before = flight.bytes;
-        self.congestion.on_marked(now, self.used_window(now), group);
+        let round_trip = self.rtt.smoothed().unwrap_or_default();
+        let used = flight.used_window(now, round_trip, self.congestion.window());
+        self.congestion.on_marked(now, used, group);
         self.stats.ecn_reductions += 1;
         let is_least = self.congestion.window() <= MIN_WINDOW * self.congestion.chunk_limit();
         self.ecn.on_reduced(at_once && is_least);
@@ -133,7 +131,7 @@ impl Path {
         if self.flight.enter_recovery(cum) {
             self.congestion.on_loss(group);
         } else {
-            self.hold_back(now + self.rtt.smoothed().unwrap_or(Duration::ZERO));
+            self.pacer.hold_back(now + self.rtt.smoothed().unwrap_or(Duration::ZERO));
         }
     }
 

@@ -41,7 +41,7 @@ use super::Flight;
 use super::Sent;
 use super::order::SentOrder;
 use crate::path::congestion::Group;
-use crate::path::{Path, PathId, Rtt};
+use crate::path::{Path, PathId, Rtt, Subflow};
 use crate::time::{Duration, Instant};
 
 /// Smallest allowance for scheduling delay.
@@ -182,6 +182,20 @@ impl Silence {
         self.suspicion.is_some()
     }
 
+    /// Whether another path was asked, or this one is suspected. Then what a SACK over another path tells of this one is
+    /// what this one had delivered before it fell silent: when that comes says nothing about this path.
+    pub(super) fn is_in_question(&self) -> bool {
+        self.is_asking() || self.is_suspected()
+    }
+
+    /// Something of what was in flight is acknowledged over another path. Returns whether it may have arrived before the
+    /// path failed: it is suspected, and its own acknowledgements do not come. Then its flight was not lost, but it
+    /// is not used before it has answered.
+    pub(super) fn is_refuted_elsewhere(&mut self) -> bool {
+        self.refute();
+        self.is_suspected()
+    }
+
     /// Something of what was in flight when the path was suspected had arrived.
     pub(crate) fn refute(&mut self) {
         if let Some(suspicion) = &mut self.suspicion {
@@ -259,6 +273,15 @@ impl Flight {
 }
 
 impl Path {
+    /// A packet of `len` bytes with DATA of the peer came over the path.
+    pub(crate) fn on_data_received(&mut self, now: Instant, len: usize) {
+        self.arrivals.on_data(now, len);
+        self.subflow.stats.data_bytes += len as u64;
+        self.subflow.flight.silence.on_data(now);
+    }
+}
+
+impl Subflow {
     /// When the path becomes overdue if it is not already. `delay`: see [`Silence::overdue`].
     pub(crate) fn overdue_at(&self, delay: Duration) -> Option<Instant> {
         if self.flight.bytes == 0 || self.flight.is_asking() {
@@ -284,13 +307,6 @@ impl Path {
         self.stats.spurious_probes += u64::from(self.flight.silence.on_sack(now));
     }
 
-    /// A packet of `len` bytes with DATA of the peer came over the path.
-    pub(crate) fn on_data_received(&mut self, now: Instant, len: usize) {
-        self.arrivals.on_data(now, len);
-        self.stats.data_bytes += len as u64;
-        self.flight.silence.on_data(now);
-    }
-
     /// A SACK that came over `via` has been worked in. `sent`: when a transmission left that is under way.
     #[inline]
     pub(crate) fn note_sounds(
@@ -301,31 +317,14 @@ impl Path {
     ) {
         if let Some(news) = self.flight.news.sent {
             let due = news.most + self.rtt.smoothed().unwrap_or_default();
-            let heard = if self.is_delivered_before(via) { due.min(now) } else { now };
-            self.flight.silence.on_heard(heard, news.least, &self.rtt);
+            let silence = &mut self.flight.silence;
+            let is_answer = via != self.id && silence.is_in_question();
+            silence.on_heard(if is_answer { due.min(now) } else { now }, news.least, &self.rtt);
         }
         let awaited = self.flight.awaited(sent);
         let is_small = self.flight.bytes <= self.congestion.chunk_limit();
         let alone = is_small && self.flight.last_data <= awaited;
         self.flight.silence.set_awaited(awaited, alone);
-    }
-
-    /// Whether what the SACK under work tells of the path is what that had delivered before it fell
-    /// silent, and is told by the answer of another path: when it comes says nothing about this one.
-    pub(super) fn is_delivered_before(&self, via: PathId) -> bool {
-        let silence = &self.flight.silence;
-        (silence.is_asking() || silence.is_suspected()) && via != self.id
-    }
-
-    /// Whether what was acknowledged may have arrived before the path failed: it is suspected, and its own
-    /// acknowledgements do not come. Then its flight was not lost, but it is not used before it has
-    /// answered.
-    pub(super) fn is_old_news(&mut self, via: PathId) -> bool {
-        let old = self.flight.silence.is_suspected() && via != self.id;
-        if old {
-            self.flight.silence.refute();
-        }
-        old
     }
 
     /// A chunk that was repeated elsewhere had arrived over this path. `sent`: when it had left here, if

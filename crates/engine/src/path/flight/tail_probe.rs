@@ -19,7 +19,7 @@
 //! the probe has repaired a loss, and the window is cut for it.
 
 use super::Flight;
-use crate::path::{Path, Rtt};
+use crate::path::{Rtt, Subflow};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -51,7 +51,7 @@ impl TailProbe {
         Some(self.heard.max(sent) + timeout + delay)
     }
 
-    /// The path is to be probed.
+    /// Something may leave beyond the window, because the path has been silent for too long.
     pub(crate) fn probe(&mut self) {
         self.spent = true;
         self.exceeds = true;
@@ -62,7 +62,7 @@ impl TailProbe {
         self.exceeds
     }
 
-    /// A packet with DATA has left.
+    /// A packet with DATA has left, or there is nothing to probe with.
     pub(crate) fn on_packet(&mut self) {
         self.exceeds = false;
     }
@@ -115,14 +115,14 @@ impl TailProbe {
 }
 
 impl Flight {
-    /// Something may leave beyond the window, because the path has been silent for too long.
-    pub(crate) fn allow_tail_probe(&mut self) {
-        self.tail_probe.probe();
+    /// The probe of a silent tail.
+    pub(crate) fn tail_probe(&self) -> &TailProbe {
+        &self.tail_probe
     }
 
-    /// There is nothing to probe with.
-    pub(crate) fn cancel_tail_probe(&mut self) {
-        self.tail_probe.on_packet();
+    /// As [`Self::tail_probe`].
+    pub(crate) fn tail_probe_mut(&mut self) -> &mut TailProbe {
+        &mut self.tail_probe
     }
 
     /// Whether the probe of a silent tail is known to have repaired a loss.
@@ -131,11 +131,11 @@ impl Flight {
     }
 }
 
-impl Path {
+impl Subflow {
     /// When its tail is to be probed, if the peer holds back the acknowledgement of a single packet for
     /// `delay` at most.
     pub(crate) fn tail_probe_at(&self, delay: Duration) -> Option<Instant> {
-        if self.flight.bytes == 0 || !self.health.is_active() {
+        if self.flight.bytes == 0 {
             return None;
         }
         let held_back = self.held_back_answer(delay);

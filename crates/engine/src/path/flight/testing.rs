@@ -23,68 +23,68 @@ pub(super) fn rtt(millis: u64) -> Rtt {
 
 impl Path {
     pub(crate) fn set_flight(&mut self, bytes: usize) {
-        self.flight.bytes = bytes;
+        self.subflow.flight.bytes = bytes;
     }
 
     /// Bytes that copies occupy.
     pub(crate) fn copies_flight(&self) -> usize {
-        let copies = self.flight.copies.as_ref().map(|copies| copies.under_way.iter());
+        let copies = self.subflow.flight.copies.as_ref().map(|copies| copies.under_way.iter());
         copies.into_iter().flatten().map(|copy| copy.wire).sum()
     }
 
     pub(crate) fn set_last_data(&mut self, at: Option<Instant>) {
-        self.flight.last_data = at;
+        self.subflow.flight.last_data = at;
     }
 
     pub(crate) fn set_share_filled(&mut self, at: Option<Instant>) {
-        self.flight.share_filled = at;
+        self.subflow.flight.share_filled = at;
     }
 
     pub(crate) fn set_pacing(&mut self, pacing: Pacing) {
-        self.pacer = Pacer::new(pacing);
+        self.subflow.pacer = Pacer::new(pacing);
     }
 
     /// Pacing holds back what comes next for some seconds.
     pub(crate) fn pace_slowly(&mut self, now: Instant) {
         self.set_pacing(Pacing::On);
         let pace = Pace::of_window(1000, false, Duration::from_secs(1));
-        self.pacer.on_packet(now, 2500, pace);
+        self.subflow.pacer.on_packet(now, 2500, pace);
     }
 
     pub(crate) fn set_burst(&mut self, config: &Config) {
-        self.burst = Burst::new(config);
+        self.subflow.burst = Burst::new(config);
     }
 
     /// Chunk `tsn` waits to be sent again.
     pub(crate) fn have_lost(&mut self, tsn: Tsn64, loss: Loss) {
-        self.flight.lost.insert(tsn, loss);
+        self.subflow.flight.lost.insert(tsn, loss);
     }
 
     pub(crate) fn raise_loss_level(&mut self) {
-        self.flight.loss_rate.on_lost();
+        self.subflow.flight.loss_rate.on_lost();
     }
 
     /// Nothing was ever sent, but windows and measurements stay.
     pub(crate) fn forget_transmissions(&mut self, config: &Config) {
-        let Flight { bytes, hidden, t3, window_filled, share_filled, .. } = self.flight;
-        self.flight =
+        let Flight { bytes, hidden, t3, window_filled, share_filled, .. } = self.subflow.flight;
+        self.subflow.flight =
             Flight { bytes, hidden, t3, window_filled, share_filled, ..Flight::default() };
-        self.stats = PathCounters::default();
+        self.subflow.stats = PathCounters::default();
         self.set_burst(config);
     }
 
     /// Whether the pseudo-cumulative acknowledgements have to be looked for.
     pub(crate) fn wants_earliest(&self) -> (bool, bool) {
-        self.flight.cuc.wants()
+        self.subflow.flight.cuc.wants()
     }
 
     /// Whether the last SACK lets the window grow.
     pub(crate) fn advances(&self, update: CwndUpdate) -> bool {
-        update.advances(&self.flight.news, &self.flight.cuc)
+        update.advances(&self.subflow.flight.news, &self.subflow.flight.cuc)
     }
 
     /// For how long a chunk may be late.
     pub(crate) fn reordering_window(&self) -> Duration {
-        self.flight.rack.window(&self.rtt, false)
+        self.subflow.flight.rack.window(&self.subflow.rtt, false)
     }
 }

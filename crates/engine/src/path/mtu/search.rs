@@ -4,7 +4,7 @@ use super::black_hole::BlackHole;
 use super::order::{Candidates, STEP};
 use super::sizes::{LEAST_PACKET, Sizes};
 use crate::config::{Config, PathMtu};
-use crate::path::PathAddr;
+use crate::path::{PathAddr, Rtt};
 use crate::time::{Duration, Instant};
 
 /// Probes whose answers are still taken, though others have been sent since.
@@ -75,6 +75,13 @@ pub(crate) struct Timing {
     pub round_trip: Duration,
     /// The retransmission timeout.
     pub rto: Duration,
+}
+
+impl Timing {
+    /// Those of a path with this round trip.
+    pub(crate) fn of(rtt: &Rtt) -> Self {
+        Self { round_trip: rtt.smoothed().unwrap_or_default(), rto: rtt.rto() }
+    }
 }
 
 /// The search for the MTU of one path. Without a search it knows the size of the link.

@@ -75,7 +75,7 @@ pub(crate) fn usable(paths: &Paths) -> PathSet {
     let mut set = candidates(paths);
     let ceiling = paths.ceiling().of(paths, set);
     for path in paths.iter().filter(|path| path.regime().cost() > ceiling) {
-        set.remove(path.id);
+        set.remove(path.id());
     }
     set
 }
@@ -84,8 +84,8 @@ pub(crate) fn usable(paths: &Paths) -> PathSet {
 pub(crate) fn standby(paths: &Paths, usable: PathSet) -> PathSet {
     let mut set = PathSet::default();
     let active = paths.iter().filter(|path| path.health().is_active()).filter_map(with_rank);
-    let waiting = active.filter(|(_, path)| !usable.contains(path.id));
-    waiting.for_each(|(_, path)| set.insert(path.id));
+    let waiting = active.filter(|(_, path)| !usable.contains(path.id()));
+    waiting.for_each(|(_, path)| set.insert(path.id()));
     set
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn standby(paths: &Paths, usable: PathSet) -> PathSet {
 pub(crate) fn no_dearer(paths: &Paths, usable: PathSet, path: &Path) -> PathSet {
     let mut set = usable;
     for other in paths.iter().filter(|other| other.regime().cost() > path.regime().cost()) {
-        set.remove(other.id);
+        set.remove(other.id());
     }
     set
 }
@@ -104,7 +104,7 @@ fn candidates(paths: &Paths) -> PathSet {
     let lowest = ranked().map(|(rank, _)| rank).min();
     let mut set = PathSet::default();
     let best = ranked().filter(|(rank, _)| Some(*rank) == lowest);
-    best.for_each(|(_, path)| set.insert(path.id));
+    best.for_each(|(_, path)| set.insert(path.id()));
     set
 }
 
@@ -113,12 +113,12 @@ fn with_rank(path: &Path) -> Option<(Rank, &Path)> {
 }
 
 fn of(paths: &Paths, set: PathSet) -> impl Iterator<Item = &Path> {
-    paths.iter().filter(move |path| set.contains(path.id))
+    paths.iter().filter(move |path| set.contains(path.id()))
 }
 
 fn patience(paths: &Paths, candidates: PathSet, ceiling: u16) -> Duration {
     let cheap = of(paths, candidates).filter(|path| path.regime().cost() <= ceiling);
-    let slowest = cheap.filter_map(|path| path.rtt.smoothed()).max();
+    let slowest = cheap.filter_map(|path| path.rtt().smoothed()).max();
     slowest.map_or(PATIENCE, |srtt| PATIENCE.max(2 * srtt))
 }
 

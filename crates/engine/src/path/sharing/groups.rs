@@ -44,9 +44,10 @@ impl Paths {
     pub(super) fn decide(&mut self, now: Instant, bound: Duration) {
         let pairs = self.pairs(now);
         for path in self.iter_mut() {
-            let leader = pairs.iter().find(|(follower, _)| *follower == path.id).map(|pair| pair.1);
+            let leader =
+                pairs.iter().find(|(follower, _)| *follower == path.id()).map(|pair| pair.1);
             path.gives_way_to = leader;
-            path.congestion.give_way(leader.map(|_| bound));
+            path.subflow.congestion.give_way(leader.map(|_| bound));
         }
     }
 
@@ -56,18 +57,19 @@ impl Paths {
         let mut paths: Vec<&mut Path> =
             self.iter_mut().filter(|path| is_measured(path)).take(MAX_COMPARED).collect();
         // Leaders stay leaders: nobody is to give way by turns.
-        paths.sort_by_key(|path| (path.gives_way_to.is_some(), Reverse(path.window_rate())));
+        paths
+            .sort_by_key(|path| (path.gives_way_to.is_some(), Reverse(path.subflow.window_rate())));
         let mut pairs: Vec<(PathId, PathId)> = Vec::new();
         for index in 1..paths.len() {
             let (before, after) = paths.split_at_mut(index);
-            let leads = |other: &Path| pairs.iter().all(|(follower, _)| *follower != other.id);
+            let leads = |other: &Path| pairs.iter().all(|(follower, _)| *follower != other.id());
             let mut others = before.iter_mut().filter(|other| leads(other));
             let Some(path) = after.first() else { break };
             let Some(leader) = others.find(|leader| shares(now, path, leader)) else { continue };
-            if path.gives_way_to != Some(leader.id) {
-                leader.congestion.hold(now + HOLD);
+            if path.gives_way_to != Some(leader.id()) {
+                leader.subflow.congestion.hold(now + HOLD);
             }
-            pairs.push((path.id, leader.id));
+            pairs.push((path.id(), leader.id()));
         }
         pairs
     }
@@ -75,6 +77,6 @@ impl Paths {
 
 fn shares(now: Instant, path: &Path, leader: &Path) -> bool {
     let Some((own, other)) = path.delays.as_ref().zip(leader.delays.as_ref()) else { return false };
-    let follows = path.gives_way_to == Some(leader.id);
+    let follows = path.gives_way_to == Some(leader.id());
     own.agreement(other, now).reaches(if follows { STAY } else { JOIN })
 }

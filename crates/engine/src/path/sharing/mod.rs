@@ -15,7 +15,7 @@ pub(crate) use delays::Delays;
 pub(crate) use groups::Schedule;
 
 use crate::config::Config;
-use crate::path::{Path, Paths, heartbeat};
+use crate::path::{Path, PathId, Paths, heartbeat};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -37,33 +37,8 @@ fn is_measured(path: &Path) -> bool {
     path.in_flight() > 0 && path.health().is_active() && !path.regime().is_metered()
 }
 
-impl Path {
-    /// Whether a HEARTBEAT is to measure the delay now.
-    pub(crate) fn is_measurement_due(&self) -> bool {
-        self.delays.as_ref().is_some_and(|delays| delays.is_due())
-    }
-
-    /// That HEARTBEAT leaves. Returns its nonce and its time.
-    pub(crate) fn begin_measurement(&mut self) -> Option<(u64, Instant)> {
-        self.delays.as_mut()?.on_sent()
-    }
-
-    /// A HEARTBEAT ACK with `info` has arrived. Returns whether it answers such a HEARTBEAT.
-    pub(crate) fn end_measurement(&mut self, now: Instant, info: &[u8]) -> bool {
-        let to = (self.id, self.addr.remote);
-        let Some((delays, at)) = self.delays.as_mut().zip(heartbeat::sent_at(info)) else {
-            return false;
-        };
-        let is_ours = info.starts_with(&heartbeat::info(delays.nonce(), at, to)) && at <= now;
-        if is_ours {
-            delays.on_answer(at, now.since(at));
-        }
-        is_ours
-    }
-}
-
 impl Paths {
-    /// When [`Self::measure`] must be called.
+    /// When [`Self::next_measurement`] must be called.
     pub(crate) fn measurement_deadline(&self) -> Option<Instant> {
         let several = || self.iter().filter(|path| is_measured(path)).nth(1).is_some();
         // One that gives way must be released when the other one carries nothing any more.
@@ -74,7 +49,7 @@ impl Paths {
 
     /// A slot may have begun: asks for a HEARTBEAT on each path that carries data, and decides anew which paths give
     /// way.
-    pub(crate) fn measure(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
+    fn measure(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
         if self.measurement_deadline().is_none_or(|at| now < at) {
             return;
         }
@@ -86,5 +61,34 @@ impl Paths {
                 path.delays.get_or_insert_with(|| Delays::new(rng.next_u64())).ask(now);
             }
         }
+    }
+
+    /// The next HEARTBEAT that is due to measure a delay: its path, which takes packets, and its information.
+    pub(crate) fn next_measurement(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        rng: &mut Rng,
+    ) -> Option<(PathId, [u8; heartbeat::INFO_LEN])> {
+        self.measurement_deadline()?;
+        self.measure(now, config, rng);
+        let is_due = |path: &&Path| path.delays.as_ref().is_some_and(|delays| delays.is_due());
+        let id = self.iter().filter(is_due).find(|path| self.is_open(path.id()))?.id();
+        let path = self.get_mut(id)?;
+        let (nonce, at) = path.delays.as_mut()?.on_sent()?;
+        Some((id, heartbeat::info(nonce, at, (id, path.addr.remote))))
+    }
+
+    /// A HEARTBEAT ACK with `info` has arrived. Returns whether it answers such a HEARTBEAT.
+    pub(crate) fn end_measurement(&mut self, now: Instant, info: &[u8]) -> bool {
+        let path = heartbeat::path_of(info).and_then(|id| self.get_mut(id));
+        let Some((path, at)) = path.zip(heartbeat::sent_at(info)) else { return false };
+        let to = (path.id(), path.addr.remote);
+        let Some(delays) = &mut path.delays else { return false };
+        let is_ours = info.starts_with(&heartbeat::info(delays.nonce(), at, to)) && at <= now;
+        if is_ours {
+            delays.on_answer(at, now.since(at));
+        }
+        is_ours
     }
 }

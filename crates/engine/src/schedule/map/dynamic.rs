@@ -186,15 +186,15 @@ impl DynamicMap {
         }
         self.homes.insert(id, new);
         let Some(old) = old.filter(|_| report.under_way) else { return };
-        let delay = |id| paths.get(id).map_or(Duration::ZERO, Path::forward_delay);
+        let delay = |id| paths.get(id).map_or(Duration::ZERO, |path| path.rtt().forward_delay());
         self.moved.insert(id, now);
         self.held.insert(id, now + delay(old).saturating_sub(delay(new)));
     }
 
     fn view(&self, path: &Path) -> PathView {
         let capacity =
-            self.shares.rate(path.id()).or(path.window_rate()).unwrap_or_default().max(1);
-        PathView { id: path.id(), capacity, delay: path.forward_delay() }
+            self.shares.rate(path.id()).or(path.subflow().window_rate()).unwrap_or_default().max(1);
+        PathView { id: path.id(), capacity, delay: path.rtt().forward_delay() }
     }
 }
 

@@ -106,7 +106,7 @@ impl Gauge {
         let base = self.round_trip().unwrap_or(latest);
         let carried = u128::from(self.rate().unwrap_or(0)) * base.as_nanos() / 1_000_000_000;
         // With so little in flight there is hardly a queue.
-        let most = carried * 5 / 4 + 4 * u128::from(path.mtu());
+        let most = carried * 5 / 4 + 4 * u128::from(path.search().mtu());
         self.trip.follow(now, latest, path.in_flight() as u128 <= most);
     }
 
@@ -160,7 +160,8 @@ impl Gauge {
         let (Some(smoothed), Some(base)) = (path.rtt().smoothed(), self.round_trip()) else {
             return false;
         };
-        let packet = u64::from(path.mtu()) * 1_000_000_000 / self.rate().unwrap_or(1).max(1);
+        let packet =
+            u64::from(path.search().mtu()) * 1_000_000_000 / self.rate().unwrap_or(1).max(1);
         smoothed > base + base / 16 + Duration::from_nanos(packet)
     }
 }

@@ -137,7 +137,7 @@ impl PathShares {
             grows: gauge.is_some_and(|gauge| gauge.may_carry_more(now)),
             round_trip,
             loss: gauge.map_or(0, Gauge::loss),
-            packet: path.mtu().into(),
+            packet: path.search().mtu().into(),
             used: self.admitted.contains(path.id()),
             pinned: pins.contains(path.id()),
         }
@@ -166,7 +166,7 @@ impl PathShares {
     /// Whether `path` may send more of its own streams.
     pub(crate) fn allows(&self, path: &Path, room: Room) -> bool {
         let Some(share) = self.share(path.id()) else { return true };
-        let packet = usize::from(path.mtu());
+        let packet = usize::from(path.search().mtu());
         let fits = path.in_flight() + packet <= share.most
             && (share.faster == 0
                 || share.faster + room.waiting + path.in_flight() + packet <= room.window);
@@ -177,7 +177,7 @@ impl PathShares {
     /// for all that `home` delivers until it arrives.
     pub(crate) fn allows_joint(&self, helper: &Path, room: Room) -> bool {
         let Some(share) = self.share(helper.id()) else { return true };
-        share.joined + helper.in_flight() + usize::from(helper.mtu()) <= room.window
+        share.joined + helper.in_flight() + usize::from(helper.search().mtu()) <= room.window
     }
 
     /// Whether something of the `left` bytes that wait for `path` arrives earlier if `helper` sends it

@@ -14,7 +14,7 @@ fn view_of(path: &Path) -> PathView {
         cwnd: congestion.window(),
         in_flight: path.in_flight(),
         chunk_limit: congestion.chunk_limit(),
-        has_window: path.has_window(),
+        has_window: path.subflow().has_window(),
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
     let arrival = |path: &Path| path.rtt().arrival_delay();
     let Some(fastest) = faster().map(arrival).min() else { return true };
     // Without the hold-up of the slow path: one that carries nothing would never be measured again.
-    let time = slow.forward_delay().saturating_sub(fastest);
+    let time = slow.rtt().forward_delay().saturating_sub(fastest);
     let delivered = faster().map(|path| delivered(path, time)).fold(0, u64::saturating_add);
     left as u64 >= delivered
 }
@@ -64,7 +64,7 @@ pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId, waiting: usize
 /// How long the last of `waiting` packets may take over `path`, which leave as soon as the window lets them. None before
 /// the first measurement.
 fn last_arrival(path: &Path, waiting: usize) -> Option<Duration> {
-    let rate = path.window_rate().filter(|_| path.rtt().smoothed().is_some())?.max(1);
+    let rate = path.subflow().window_rate().filter(|_| path.rtt().smoothed().is_some())?.max(1);
     let packet = path.congestion().chunk_limit().max(1);
     let free = path.congestion().window().saturating_sub(path.in_flight()).div_ceil(packet);
     let behind = waiting.max(1).saturating_sub(free) as u64;

@@ -80,7 +80,7 @@ impl PathSelector {
             PathScheduling::Ecf => {
                 let mut order = order();
                 let Some(fast) = order.next() else { return };
-                let Some(slow) = order.find(|path| path.has_window()) else { return };
+                let Some(slow) = order.find(|path| path.subflow().has_window()) else { return };
                 match decide(fast, slow, demand.left, self.waiting) {
                     Verdict::Wait => self.waiting = true,
                     Verdict::Use => {}
@@ -90,7 +90,8 @@ impl PathSelector {
             PathScheduling::Blest => {
                 let mut order = order();
                 let (Some(fast), Some(slow)) = (order.next(), order.next()) else { return };
-                let blocked = demand.sendable == 0 && demand.left > 0 && fast.has_window();
+                let blocked =
+                    demand.sendable == 0 && demand.left > 0 && fast.subflow().has_window();
                 let srtt = slow.rtt().smoothed().unwrap_or(Duration::ZERO);
                 self.blest.observe(now, srtt, blocked && slow.in_flight() > 0);
             }

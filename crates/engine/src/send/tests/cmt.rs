@@ -331,7 +331,7 @@ fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
     // The path of 2 is in recovery already: it is held back for a round trip.
     bench.sack(1, &[(3, 9)], 0);
     assert_eq!(bench.send(0), [2]);
-    assert!(bench.path(1).is_held_back(bench.now));
+    assert!(bench.path(1).pacer().is_held_back(bench.now));
     assert_eq!(bench.send(1), Vec::<u64>::new());
     let until = bench.sender.deadline(&bench.paths).unwrap();
     bench.now = until;

@@ -68,7 +68,7 @@ fn the_fastest_path_takes_what_a_slow_one_should_have_had_acknowledged() {
     bench.pass(300);
     let taken = relieve(&mut bench);
     assert!(taken.is_empty(), "{taken:?}");
-    let timeout = bench.path(1).ack_timeout(Duration::ZERO);
+    let timeout = bench.path(1).subflow().ack_timeout(Duration::ZERO);
     assert!(timeout > Duration::from_millis(400), "{timeout:?}");
     assert_eq!(bench.sender.tail.relief(), Some(left_at + timeout));
     bench.now = left_at + timeout + Duration::from_millis(1);
