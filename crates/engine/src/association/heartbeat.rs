@@ -30,8 +30,8 @@ impl Association {
         let id = heartbeat::path_of(info);
         let path = id.and_then(|id| self.paths.get_mut(id));
         let answer = path.and_then(|path| {
-            let to @ (id, remote) = (path.id(), path.addr().remote);
-            Some((id, remote, path.heartbeat_mut().on_ack(cx.now, info, to)?))
+            let answer = path.on_heartbeat_ack(cx.now, info)?;
+            Some((path.id(), path.addr().remote, answer))
         });
         let Some((id, remote, answer)) = answer else {
             cx.counters.bad_heartbeat_acks += 1;

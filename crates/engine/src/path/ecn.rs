@@ -74,9 +74,9 @@ impl PathEcn {
         Self { state, ..Self::default() }
     }
 
-    /// ECN as agreed on with the peer, on a path with these addresses.
-    pub(super) fn agreed(on: EcnUse, addr: &PathAddr) -> Self {
-        Self::new(match on {
+    /// On a path with these addresses, with what was agreed on with the peer.
+    pub(super) fn of(agreed: EcnUse, addr: &PathAddr) -> Self {
+        Self::new(match agreed {
             EcnUse::Off => false,
             EcnUse::WhereSeen => addr.remote.port() == 0,
             EcnUse::On => true,

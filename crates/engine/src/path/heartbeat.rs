@@ -247,12 +247,7 @@ impl Heartbeat {
 
     /// A HEARTBEAT ACK with the info `value` arrived. Returns what it tells if the nonce and the address are
     /// those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
-    pub(crate) fn on_ack(
-        &mut self,
-        now: Instant,
-        value: &[u8],
-        to: (PathId, SocketAddr),
-    ) -> Option<Answer> {
+    fn on_ack(&mut self, now: Instant, value: &[u8], to: (PathId, SocketAddr)) -> Option<Answer> {
         let position = self
             .sent
             .iter()
@@ -308,6 +303,11 @@ impl Path {
         let (pace, to) = (self.probing_pace(config), (self.id(), self.addr.remote));
         let notice = self.regime.notice();
         self.heartbeat.on_send(now, pace, to, rng, (notice, room))
+    }
+
+    /// A HEARTBEAT ACK with `info` has arrived: what it tells if it answers a HEARTBEAT of the path.
+    pub(crate) fn on_heartbeat_ack(&mut self, now: Instant, info: &[u8]) -> Option<Answer> {
+        self.heartbeat.on_ack(now, info, (self.id(), self.addr.remote))
     }
 
     /// The heartbeat timer has expired.

@@ -116,7 +116,7 @@ impl Paths {
         if self.is_verified(addr.remote) {
             path.health.verify();
         }
-        path.subflow.ecn = PathEcn::agreed(self.ecn, &addr);
+        path.subflow.ecn = PathEcn::of(self.ecn, &addr);
         path.health.supervise_as(&self.own_supervision);
         if let Some((initial, bounds)) = self.rto.as_deref() {
             path.rtt_mut().set_bounds(*initial, *bounds);
@@ -157,16 +157,14 @@ impl Paths {
     /// What was agreed on with the peer about ECN: all paths begin anew with it.
     pub(crate) fn set_ecn(&mut self, agreed: EcnUse) {
         self.ecn = agreed;
-        for path in &mut self.list {
-            path.subflow.ecn = PathEcn::agreed(agreed, &path.addr);
-        }
+        self.list.iter_mut().for_each(|path| path.subflow.ecn = PathEcn::of(agreed, &path.addr));
     }
 
     /// The peer is with or without encapsulation on path `id`, other than before.
     pub(crate) fn restart_ecn(&mut self, id: PathId) {
         let agreed = self.ecn;
         if let Some(path) = self.get_mut(id) {
-            path.subflow.ecn = PathEcn::agreed(agreed, &path.addr);
+            path.subflow.ecn = PathEcn::of(agreed, &path.addr);
         }
     }
 

@@ -55,12 +55,11 @@ impl Sender {
         };
         let group = self.choice.couple(paths);
         let detection = &mut self.detection;
-        if let Some(path) = paths.get_mut(id) {
-            if path.subflow_mut().on_echo(now, tsn)
-                && detection.enter_recovery(detection.is_recovering(), path, &self.outstanding)
-            {
-                path.subflow_mut().cut_for_mark(now, number, &group);
-            }
+        if let Some(path) = paths.get_mut(id)
+            && path.subflow_mut().on_echo(now, tsn)
+            && detection.enter_recovery(detection.is_recovering(), path, &self.outstanding)
+        {
+            path.subflow_mut().cut_for_mark(now, number, &group);
         }
         EchoOutcome::Answered
     }

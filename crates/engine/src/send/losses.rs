@@ -94,8 +94,8 @@ impl LossDetection {
         self.respond(found, self.is_recovering(), path, group, outstanding);
     }
 
-    /// Draws the conclusions for the peer's window, the MTU and the congestion window. `recovering`: the association is in fast recovery.
-    /// A lost retransmission is a second sign of congestion (RFC 8985 section 9.3), once per window.
+    /// Draws the conclusions for the peer's window, the MTU and the congestion window. `recovering`: the association is in
+    /// fast recovery. A lost retransmission is a second sign of congestion (RFC 8985 section 9.3), once per window.
     fn respond(
         &mut self,
         found: Found,

@@ -303,11 +303,8 @@ impl Outstanding {
     /// When the silent tail of `path` must be probed, if the peer takes `sack_delay` for an acknowledgement. The probe
     /// of a closed window is answered, but not acknowledged, and needs no other one.
     pub(super) fn tail_probe_at(&self, path: &Path, sack_delay: Duration) -> Option<Instant> {
-        match self.window.probe() {
-            Some(_) => None,
-            None if path.health().is_active() => path.subflow().tail_probe_at(sack_delay),
-            None => None,
-        }
+        let may_ask = self.window.probe().is_none() && path.health().is_active();
+        may_ask.then(|| path.subflow().tail_probe_at(sack_delay)).flatten()
     }
 
     /// The earliest chunk in flight on `id`, if it may be repeated, and its size.

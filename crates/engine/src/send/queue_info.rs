@@ -16,9 +16,7 @@ pub(crate) fn queue_info(sender: &Sender, paths: &Paths) -> SenderQueueInfo {
             unsent: stream.unsent(),
             in_flight: stream.unacked(),
             path,
-            path_rate: path
-                .and_then(|path| paths.get(path))
-                .and_then(|path| path.subflow().window_rate()),
+            path_rate: path.and_then(|path| paths.get(path)?.subflow().window_rate()),
         }
     };
     SenderQueueInfo {

@@ -9,7 +9,7 @@ use super::Sender;
 use super::opportunity::Opportunity;
 use super::outstanding::Outstanding;
 use crate::path::{ChunkState, Loss, PathId, PathSet, Paths};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::tsn::Tsn64;
 
 /// Chunks that a new path overtakes: those of a first window.
@@ -54,10 +54,9 @@ impl Sender {
         let first = self.outstanding.cum().next();
         for tsn in (0..MOST_OVERTAKEN as u64).map(|ahead| first.plus(ahead)) {
             let Some(chunk) = self.outstanding.get(tsn) else { break };
-            let slow = paths
-                .get(chunk.record.path)
-                .map_or(Duration::ZERO, |path| path.rtt().forward_delay());
-            let later = chunk.record.path != id && chunk.record.last_sent + slow > arrival;
+            let slow = paths.get(chunk.record.path).map(|path| path.rtt().forward_delay());
+            let later = chunk.record.path != id
+                && chunk.record.last_sent + slow.unwrap_or_default() > arrival;
             if chunk.may_be_repeated(now) && later && chunk.record.state == ChunkState::InFlight {
                 self.outstanding.lose(tsn, paths, Loss::TimedOut);
             }

@@ -1,6 +1,6 @@
 //! Which sizes a path may have, and which of them are common.
 
-use crate::path::PathAddr;
+use crate::path::{PathAddr, headers};
 
 /// Largest packets of common links and tunnels, and a few in between. What is found is at most one
 /// step too small.
@@ -30,13 +30,12 @@ impl Sizes {
     /// Those of a path behind a `link`, where IP packets of the first `least` size always pass and SCTP
     /// packets of the second are expected to; without a search what the link takes is all that there is.
     pub(super) fn new(addr: &PathAddr, link: u16, least: Option<(u16, u16)>) -> Self {
-        let (is_ipv6, is_udp) = (addr.remote.is_ipv6(), addr.remote.port() != 0);
+        let is_ipv6 = addr.remote.is_ipv6();
         // "For IPv6, this size is greater than or equal to [...] an 1280-byte IPv6 packet"
         let (min, base_plpmtu) = least.unwrap_or((LEAST_PACKET, link));
         let least = if is_ipv6 { min.max(1280) } else { min.max(LEAST_PACKET) };
-        let headers = if is_ipv6 { 40 } else { 20 } + if is_udp { 8 } else { 0 };
         let max = link.max(LEAST_PACKET);
-        let base = base_plpmtu.saturating_add(headers).clamp(least, u16::MAX).min(max);
+        let base = base_plpmtu.saturating_add(headers(addr) as u16).clamp(least, u16::MAX).min(max);
         Self { min: base.min(least), base, max }
     }
 }
