@@ -223,7 +223,7 @@ impl Opportunity<'_> {
     /// theirs. Without path suspicion what is lost goes first, as section 6.1 rule C has it.
     fn has_own_turn(&self) -> bool {
         let Sender { rules, queue, outstanding, .. } = self.sender;
-        let takes_turns = rules.path_suspicion != PathSuspicion::Off && queue.is_mapping();
+        let takes_turns = rules.path_suspicion != PathSuspicion::Off && queue.mapping().is_on();
         if !takes_turns || !self.path.flight().has_helped() {
             return false;
         }
@@ -249,7 +249,7 @@ fn wants_prompt_sacks(rules: &Rules, by_time: bool, path: &Path) -> bool {
 /// A chunk with `data` bytes has been written into a packet for `path`.
 fn on_sent(sender: &mut Sender, now: Instant, data: usize, path: &mut Path) {
     sender.outstanding.on_sent(data);
-    let most = sender.queue.most_on(path.id());
+    let most = sender.queue.mapping().most_on(path.id());
     path.subflow_mut().note_share(now, most);
 }
 

@@ -35,6 +35,7 @@ mod forward;
 mod fragmentation;
 mod idle;
 mod losses;
+mod mapping;
 mod message;
 mod nagle;
 mod opportunity;

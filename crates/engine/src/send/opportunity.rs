@@ -101,13 +101,14 @@ impl Opportunity<'_> {
         // A closed window is probed over one path alone.
         taker.late = sender.choice.is_late(paths, usable, id, queue.sparse())
             && sender.outstanding.rwnd_for_new() >= sender.fragment_size(paths);
-        if let Some(shares) = queue.dynamic().map(DynamicMap::shares)
+        if let Some(shares) = queue.mapping().dynamic().map(DynamicMap::shares)
             && shares.admitted().contains(id)
         {
             taker.ends = !shares.is_joint();
             let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
             for path in others.filter(|path| !self.is_free(path)) {
-                let left = queue.unsent_on(path.id()).min(sender.outstanding.window().rwnd());
+                let left =
+                    queue.mapping().unsent_on(path.id()).min(sender.outstanding.window().rwnd());
                 let is_faster = helper.rtt().least() <= path.rtt().least();
                 let suits = shares.is_earlier(helper, path, left)
                     && (is_faster || shares.allows_joint(helper, sender.room()));
@@ -127,7 +128,7 @@ impl Opportunity<'_> {
     /// Whether the share of `path` in the buffers of both sides has room.
     pub(super) fn split_allows(&self, path: &Path) -> bool {
         let sender = self.sender;
-        if let Some(dynamic) = sender.queue.dynamic() {
+        if let Some(dynamic) = sender.queue.mapping().dynamic() {
             return dynamic.shares().allows(path, sender.room());
         }
         let receive = sender.outstanding.window().rwnd() + sender.outstanding.in_flight();

@@ -3,6 +3,7 @@
 //! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
 //! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
+use super::mapping::Mapping;
 use super::message::Outgoing;
 use super::parts::{Part, Unfinished};
 use super::perishable::{MessageKey, Perishables};
@@ -10,14 +11,13 @@ use super::reliability::Terms;
 use super::reset::Gate;
 use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
 use super::streams::OutboundStreams;
-use crate::config::{Config, StreamMapping, StreamOptions};
+use crate::config::{Config, StreamOptions};
 use crate::path::{PathId, PathSet, Paths};
-use crate::schedule::map::{DynamicMap, Room, home};
+use crate::schedule::map::{DynamicMap, Room};
 use crate::schedule::stream::{Departure, Head, Lane, StreamScheduler};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{Data, IData, types};
 use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
@@ -115,10 +115,7 @@ pub(crate) struct SendQueue {
     pub(super) stream_count: u16,
     /// Most ordered messages of a stream that may be under way.
     pub(super) most_ordered: u32,
-    mapping: StreamMapping,
-    dynamic: Option<DynamicMap>,
-    /// Bytes that wait on the streams of each path (dynamic mapping).
-    unsent: BTreeMap<PathId, usize>,
+    mapping: Mapping,
     /// Wishes for streams that were not used yet.
     options: BTreeMap<StreamId, StreamOptions>,
     /// The stream whose first message is partly sent: nothing else may leave before its rest.
@@ -129,8 +126,6 @@ pub(crate) struct SendQueue {
     /// Bytes of the messages that are partly sent, sent or not; of those that are given in parts, of the
     /// part that is sent.
     pub(super) partly_sent: usize,
-    /// Paths on which streams of failed paths go next, before the path's own.
-    guests_next: PathSet,
     pub(super) arrivals: u64,
     pub(super) bytes: usize,
     pub(super) messages: usize,
@@ -152,14 +147,11 @@ impl SendQueue {
             gate: None,
             stream_count: config.streams,
             most_ordered: MAX_ORDERED,
-            mapping: config.stream_mapping.clone(),
-            dynamic: (config.stream_mapping == StreamMapping::Dynamic).then(DynamicMap::default),
-            unsent: BTreeMap::new(),
+            mapping: Mapping::new(&config.stream_mapping),
             options: (0..).map(StreamId).zip(config.stream_options.iter().copied()).collect(),
             begun: None,
             interleaving: None,
             partly_sent: 0,
-            guests_next: PathSet::default(),
             arrivals: 0,
             bytes: 0,
             messages: 0,
@@ -181,15 +173,7 @@ impl SendQueue {
                 self.scheduler.on_more(id, head, stream.unsent);
             }
         }
-        if self.mapping != config.stream_mapping {
-            self.mapping = config.stream_mapping.clone();
-            let is_dynamic = self.mapping == StreamMapping::Dynamic;
-            // What waits has no path yet.
-            self.dynamic = is_dynamic.then(DynamicMap::default);
-            self.dynamic.iter_mut().for_each(|dynamic| dynamic.incomplete = true);
-            self.guests_next = PathSet::default();
-            self.count_unsent();
-        }
+        self.mapping.follow(&config.stream_mapping);
     }
 
     /// Nothing waits: gives memory back.
@@ -211,12 +195,7 @@ impl SendQueue {
         let wishes = &self.options;
         let new = || OutboundStream::new(wishes.get(&id).copied().unwrap_or_default());
         let stream = self.streams.get_or_insert_with(id, new);
-        if let Some(dynamic) = &mut self.dynamic {
-            match dynamic.home(id) {
-                Some(home) => *self.unsent.entry(home).or_default() += rest.len(),
-                None => dynamic.incomplete = true,
-            }
-        }
+        self.mapping.on_queued(id, rest.len());
         let arrival = self.arrivals;
         stream.push(Waiting { arrival, ppid, unordered, begun: false, part, rest, terms });
         self.perishables.insert(MessageKey { stream: id, arrival }, terms);
@@ -249,8 +228,7 @@ impl SendQueue {
         other.options.iter().for_each(|(stream, options)| self.set_options(*stream, *options));
     }
 
-    /// Lets the dynamic mapping take a look at the paths.
-    /// `limit` is the size of the send buffer.
+    /// See [`Mapping::replan`].
     pub(super) fn replan(
         &mut self,
         now: Instant,
@@ -258,19 +236,7 @@ impl SendQueue {
         usable: PathSet,
         (limit, room): (usize, Room),
     ) {
-        let Some(dynamic) = &mut self.dynamic else { return };
-        dynamic.release(now);
-        dynamic.observe(now, paths, usable, room);
-        if !dynamic.is_due(now, paths) {
-            return;
-        }
-        let age = dynamic.age(now);
-        let active = self.streams.iter().filter(|(_, stream)| stream.is_active()).count();
-        let much = limit / (4 * active.max(1));
-        let reports: Vec<_> =
-            self.streams.iter_mut().map(|(id, stream)| stream.report(id, age, much)).collect();
-        dynamic.replan(now, paths, &reports);
-        self.count_unsent();
+        self.mapping.replan(now, (paths, usable), (limit, room), &mut self.streams);
     }
 
     /// How many streams have little to send, and go before bulk data.
@@ -278,35 +244,14 @@ impl SendQueue {
         self.scheduler.sparse()
     }
 
-    /// The dynamic mapping, if that is what is used.
-    pub(crate) fn dynamic(&self) -> Option<&DynamicMap> {
-        self.dynamic.as_ref()
-    }
-
-    /// What `path` may have in flight as far as the dynamic mapping is concerned.
-    pub(crate) fn most_on(&self, path: PathId) -> usize {
-        self.dynamic.as_ref().map_or(usize::MAX, |dynamic| dynamic.shares().most(path))
-    }
-
-    /// Bytes that wait on the streams of `path` (dynamic mapping).
-    pub(crate) fn unsent_on(&self, path: PathId) -> usize {
-        self.unsent.get(&path).copied().unwrap_or_default()
-    }
-
-    /// Counts anew what waits for each path.
-    fn count_unsent(&mut self) {
-        self.unsent.clear();
-        let Some(dynamic) = &self.dynamic else { return };
-        for (id, stream) in self.streams.iter() {
-            if let Some(home) = dynamic.home(id) {
-                *self.unsent.entry(home).or_default() += stream.unsent;
-            }
-        }
+    /// Which streams are tied to which paths.
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
 
     /// When something may be sent that may not be sent now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let plan = self.dynamic.as_ref().and_then(DynamicMap::deadline);
+        let plan = self.mapping.dynamic().and_then(DynamicMap::deadline);
         let plan = plan.filter(|_| self.messages > 0);
         plan.into_iter().chain(self.perishables.next_end()).min()
     }
@@ -357,18 +302,10 @@ impl SendQueue {
         self.streams.get(id)
     }
 
-    /// The path that `stream` is tied to while these paths are `usable`.
-    pub(crate) fn home(&self, stream: StreamId, usable: PathSet) -> Option<PathId> {
-        match &self.dynamic {
-            Some(dynamic) => dynamic.home(stream).filter(|home| usable.contains(*home)),
-            None => home(&self.mapping, stream, usable),
-        }
-    }
-
     /// Whether what [`Self::next`] gives cannot go over another path.
     pub(crate) fn is_tied(&self, taker: Taker) -> bool {
-        self.mapping != StreamMapping::Any
-            && self.next_stream(taker).is_some_and(|id| self.home(id, taker.usable).is_some())
+        let is_tied = |id| self.mapping.home(id, taker.usable).is_some();
+        self.mapping.is_on() && self.next_stream(taker).is_some_and(is_tied)
     }
 
     /// The stream that is to go next, and the payload size of its next fragment of at most `limit` bytes.
@@ -409,23 +346,8 @@ impl SendQueue {
             self.scheduler.on_sent(id, Departure { lane, bytes, next: stream.head() });
         }
         self.begun = (!fragment.end && !interleaving).then_some(id);
-        if self.is_guest(id, path) {
-            self.guests_next.remove(path);
-        } else {
-            self.guests_next.insert(path);
-        }
-        self.account(id, path, fragment.payload.len());
+        self.mapping.on_sent(id, path, fragment.payload.len());
         Some(fragment)
-    }
-
-    /// `bytes` of a stream have left on `path`.
-    fn account(&mut self, stream: StreamId, path: PathId, bytes: usize) {
-        let Some(dynamic) = &mut self.dynamic else { return };
-        dynamic.on_sent(stream, path, bytes);
-        let home = dynamic.home(stream);
-        if let Some(unsent) = home.and_then(|home| self.unsent.get_mut(&home)) {
-            *unsent -= bytes;
-        }
     }
 
     /// The chunk with this fragment is acknowledged for good.
@@ -452,7 +374,7 @@ impl SendQueue {
         self.begun = self.begun.filter(|id| id.0 < limit);
         self.messages -= messages;
         self.bytes -= bytes;
-        self.count_unsent();
+        self.mapping.count_unsent(&self.streams);
         (messages, bytes)
     }
 
@@ -477,40 +399,28 @@ impl SendQueue {
     /// piled up there must not hold up the path's own.
     fn next_to_begin(&self, taker: Taker) -> Option<StreamId> {
         let lane = self.lane(taker.path);
-        if self.dynamic.is_some() {
+        if self.mapping.dynamic().is_some() {
             // An interactive message need not wait until every bulk stream had its turn.
             let urgent = |id| self.is_interactive(id) && self.may_begin(id, taker);
             if let Some(id) = self.scheduler.next(lane, &urgent) {
                 return Some(id);
             }
         }
-        if !matches!(self.mapping, StreamMapping::Manual(_)) {
+        let Some(guests) = self.mapping.are_guests_next(taker.path) else {
             return self.scheduler.next(lane, &|id| self.may_begin(id, taker));
-        }
+        };
         let next = |guests| {
-            let group = |id| self.is_guest(id, taker.path) == guests;
+            let group = |id| self.mapping.is_guest(id, taker.path) == guests;
             self.scheduler.next(lane, &|id| group(id) && self.may_begin(id, taker))
         };
-        let guests = self.guests_next.contains(taker.path);
         next(guests).or_else(|| next(!guests))
-    }
-
-    /// Whether `id` belongs to another path, which must have failed if it uses this one.
-    fn is_guest(&self, id: StreamId, path: PathId) -> bool {
-        let StreamMapping::Manual(list) = &self.mapping else { return false };
-        list.get(usize::from(id.0)).is_some_and(|home| home.is_some_and(|home| home != path))
-    }
-
-    /// Whether streams are tied to paths.
-    pub(crate) fn is_mapping(&self) -> bool {
-        self.mapping != StreamMapping::Any
     }
 
     /// Whether streams that belong to the path have something that may leave over it now.
     pub(crate) fn has_own(&self, taker: Taker) -> bool {
-        let here = |id| self.home(id, taker.usable) == Some(taker.path);
-        let own = |id| here(id) && !self.is_guest(id, taker.path);
-        self.is_mapping()
+        let here = |id| self.mapping.home(id, taker.usable) == Some(taker.path);
+        let own = |id| here(id) && !self.mapping.is_guest(id, taker.path);
+        self.mapping.is_on()
             && match self.begun {
                 Some(begun) => own(begun) && self.may_go_on(begun, taker),
                 None => {
@@ -528,10 +438,10 @@ impl SendQueue {
     /// Whether the path may send something of `id`, a stream of another one. Interactive messages go
     /// first on their own path, which is the one with the least delay.
     fn may_help(&self, id: StreamId, taker: Taker) -> bool {
-        let (Some(stream), Some(dynamic)) = (self.streams.get(id), &self.dynamic) else {
+        let (Some(stream), Some(dynamic)) = (self.streams.get(id), self.mapping.dynamic()) else {
             return false;
         };
-        let home = self.home(id, taker.usable);
+        let home = self.mapping.home(id, taker.usable);
         stream.options.splittable
             && !self.is_interactive(id)
             && home.is_some_and(|home| taker.helps.contains(home))
@@ -561,11 +471,11 @@ impl SendQueue {
         if self.is_blocked(id, stream) {
             return false;
         }
-        if let Some(dynamic) = &self.dynamic {
-            let here = self.home(id, taker.usable).is_none_or(|home| home == taker.path);
+        if let Some(dynamic) = self.mapping.dynamic() {
+            let here = self.mapping.home(id, taker.usable).is_none_or(|home| home == taker.path);
             return here && !dynamic.is_held(id);
         }
-        let Some(home) = self.home(id, taker.usable) else {
+        let Some(home) = self.mapping.home(id, taker.usable) else {
             return !(taker.late && self.scheduler.is_sparse(id));
         };
         home == taker.path && stream.bound_to(taker.usable).is_none_or(|path| path == home)
@@ -578,20 +488,20 @@ impl SendQueue {
         if self.streams.get(id).is_none_or(|stream| stream.waiting.is_empty()) {
             return false;
         }
-        let Some(home) = self.home(id, taker.usable) else { return true };
+        let Some(home) = self.mapping.home(id, taker.usable) else { return true };
         let begun_on = self.streams.get(id).and_then(|stream| stream.path);
         let path = begun_on.filter(|path| taker.usable.contains(*path));
         let elsewhere = || home == taker.path || taker.ends || taker.helps.contains(home);
-        path.unwrap_or(home) == taker.path || (self.dynamic.is_some() && elsewhere())
+        path.unwrap_or(home) == taker.path || (self.mapping.dynamic().is_some() && elsewhere())
     }
 
     pub(super) fn lane(&self, path: PathId) -> Lane {
-        (self.mapping != StreamMapping::Any && !self.shares_whole()).then_some(path)
+        (self.mapping.is_on() && !self.shares_whole()).then_some(path)
     }
 
     /// Whether every stream has a part of what all paths carry, although it is tied to one.
     fn shares_whole(&self) -> bool {
-        self.dynamic.is_some() && self.scheduler.has_common_parts()
+        self.mapping.dynamic().is_some() && self.scheduler.has_common_parts()
     }
 }
 

@@ -10,7 +10,7 @@ use manypath_wire::StreamId;
 pub(crate) fn queue_info(sender: &Sender, paths: &Paths) -> SenderQueueInfo {
     let usable = sender.choice.usable(paths);
     let info = |(id, stream): (StreamId, &OutboundStream)| {
-        let path = sender.queue.home(id, usable);
+        let path = sender.queue.mapping().home(id, usable);
         StreamQueueInfo {
             stream: id,
             unsent: stream.unsent(),

@@ -253,7 +253,7 @@ fn mapped_dynamically() -> (SendQueue, [u16; 3]) {
     let (paths, usable) = measured(&[20, 40, 400]);
     let room = Room { window: 1 << 20, waiting: 0, non_renegable: true };
     queue.replan(Instant::ZERO, &paths, usable, (1 << 20, room));
-    let home = |stream| queue.home(StreamId(stream), usable);
+    let home = |stream| queue.mapping().home(StreamId(stream), usable);
     let of_path = |path| (0..3).find(|stream| home(*stream) == Some(PathId(path))).unwrap();
     let streams = [0, 1, 2].map(of_path);
     (queue, streams)

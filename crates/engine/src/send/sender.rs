@@ -244,7 +244,7 @@ impl Sender {
             return PathOrder::none();
         }
         let served = self.choice.repeaters(paths, usable, self.outstanding.lost());
-        let order = match self.queue.dynamic() {
+        let order = match self.queue.mapping().dynamic() {
             Some(_) => by_smallest_srtt(paths, served),
             None => self.choice.order(paths, served, self.scoreboard.path(), demand),
         };

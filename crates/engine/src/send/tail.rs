@@ -79,7 +79,7 @@ impl Sender {
             && self.queue.messages() == 0
             && self.rules.experiment.scheduling() == PathScheduling::EarliestCompletion
             && self.is_racking()
-            && !self.queue.is_mapping()
+            && !self.queue.mapping().is_on()
             && !paths.is_regulated();
         let fast = if is_over { idle_fastest(now, self.choice.usable(paths), paths) } else { None };
         self.tail.relief = None;
