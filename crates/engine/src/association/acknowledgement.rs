@@ -20,8 +20,7 @@ const SACK_AND_DATA_HEADERS: usize = 16 + 16;
 pub(super) fn path(cx: &Context<'_>, receiver: &Receiver, paths: &Paths) -> Option<PathId> {
     let acks = receiver.acks();
     let due = acks.due(cx.now)?;
-    let among =
-        || paths.iter().filter(|p| p.health().is_active() && acks.sources().contains(p.id()));
+    let among = || paths.active().filter(|path| acks.sources().contains(path.id()));
     let chosen = match cx.config.experiment.sack_path {
         SackPath::Standard => None,
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.

@@ -49,7 +49,9 @@ impl Association {
         if self.sender.silence().hear_standby(cx.now, id, &mut self.paths) {
             self.path_manager().suspect_silent_paths(cx);
         }
-        self.path_manager().rest_heartbeat(cx, id);
+        if let Some(path) = self.path_manager().probed(id) {
+            path.rest_probing(cx.now, cx.config, cx.rng);
+        }
         if let Some(peer) = &mut self.peer {
             let ends = (&mut self.sender, &mut peer.receiver);
             release_memory(ends, &mut self.control, &mut self.paths);
@@ -132,12 +134,6 @@ impl PathManager<'_> {
         path.health_mut().clear_errors();
         path.heartbeat_mut().probe_now();
         true
-    }
-
-    fn rest_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId) {
-        if let Some(path) = self.probed(id) {
-            path.rest_probing(cx.now, cx.config, cx.rng);
-        }
     }
 
     /// Whether a lost HEARTBEAT on `id` is an error of the association as well: only on the path that

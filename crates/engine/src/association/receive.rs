@@ -350,7 +350,7 @@ impl Association {
             let marked = ecn::note(arrival, &mut self.paths, self.peer.as_mut());
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
-                let active = || self.paths.iter().filter(|path| path.health().is_active());
+                let active = || self.paths.active();
                 let shortest = || active().filter_map(|path| path.rtt().smoothed()).min();
                 let paths = (active().count(), || shortest().unwrap_or_default());
                 let immediate = arrival.immediate || marked;
@@ -384,6 +384,5 @@ pub(super) fn is_alone(packet: &Packet<'_>) -> bool {
 
 /// The longest round trip of the paths in use: data in order waits for the slowest.
 fn slowest_round_trip(paths: &Paths) -> Duration {
-    let active = paths.iter().filter(|path| path.health().is_active());
-    active.filter_map(|path| path.rtt().smoothed()).max().unwrap_or_default()
+    paths.active().filter_map(|path| path.rtt().smoothed()).max().unwrap_or_default()
 }

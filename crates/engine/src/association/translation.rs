@@ -32,17 +32,11 @@ impl Addressing<'_> {
     /// A HEARTBEAT on the path `id` was not answered. If none ever was, the peer may not know where they
     /// come from. An address at which it has never been heard may be somebody else's: nothing goes there.
     pub(super) fn introduce(&mut self, id: PathId) {
-        let unknown = |path: &&Path| {
-            let silent = !path.health().is_confirmed() && !path.health().is_suspended();
-            silent && path.health().errors().is_power_of_two()
-        };
+        let unknown =
+            |path: &&Path| path.health().is_unheard() && path.health().errors().is_power_of_two();
         let Some(path) = self.paths.get(id).filter(unknown) else { return };
         let remote = path.addr().remote.ip();
-        if !self
-            .paths
-            .iter()
-            .any(|other| other.health().is_active() && other.addr().remote.ip() == remote)
-        {
+        if !self.paths.active().any(|other| other.addr().remote.ip() == remote) {
             return;
         }
         let local = path.addr().local.ip();
@@ -80,15 +74,10 @@ impl Addressing<'_> {
         if all || changes.is_busy() || !self.state.sends_data() {
             return;
         }
-        let reached = |remote| {
-            self.paths
-                .iter()
-                .any(|path| path.health().is_active() && path.addr().remote.ip() == remote)
-        };
+        let reached = |remote| self.paths.active().any(|path| path.addr().remote.ip() == remote);
         let next = self.paths.iter().find(|path| {
             let new = changes.untold.contains(&(path.addr().local.ip(), false));
-            let silent = !path.health().is_confirmed() && !path.health().is_suspended();
-            new && silent && reached(path.addr().remote.ip())
+            new && path.health().is_unheard() && reached(path.addr().remote.ip())
         });
         let Some((local, id)) = next.map(|path| (path.addr().local.ip(), path.id())) else {
             return;
@@ -105,9 +94,7 @@ impl Addressing<'_> {
         let Some(address) = self.paths.get(id).map(|path| path.addr().remote.ip()) else { return };
         let hopeless = |path: &Path| {
             let limit = path.health().supervision(cx.config).max_retransmits;
-            !path.health().is_confirmed()
-                && !path.health().is_suspended()
-                && path.health().errors() > limit
+            path.health().is_unheard() && path.health().errors() > limit
         };
         let to = || self.paths.iter().filter(|path| path.addr().remote.ip() == address);
         let is_last = self.peer_addresses.iter().all(|other| *other == address);

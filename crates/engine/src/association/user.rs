@@ -169,8 +169,7 @@ impl UpperLayer<'_> {
 /// How long round trips take over the paths that carry data.
 pub(crate) fn round_trips(sender: &Sender, paths: &Paths) -> RoundTrips {
     let usable = sender.choice().usable(paths);
-    let smoothed = paths.iter().filter(|path| usable.contains(path.id()));
-    let smoothed = smoothed.filter_map(|path| path.rtt().smoothed());
+    let smoothed = paths.among(usable).filter_map(|path| path.rtt().smoothed());
     RoundTrips {
         min_rtt: paths.iter().filter_map(|path| path.rtt().least()).min(),
         slowest: smoothed.max().filter(|_| usable.len() > 1),

@@ -73,6 +73,11 @@ impl Health {
         self.state != PathState::Unconfirmed
     }
 
+    /// Whether the peer has not proved it yet, although its local address has a link.
+    pub(crate) fn is_unheard(&self) -> bool {
+        !self.is_confirmed() && !self.suspended
+    }
+
     /// Whether the peer has answered at its remote address. To others little is sent.
     pub(crate) fn is_verified(&self) -> bool {
         self.verified

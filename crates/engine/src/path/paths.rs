@@ -213,6 +213,16 @@ impl Paths {
         self.list.iter_mut()
     }
 
+    /// Those on which nothing speaks against sending user data.
+    pub(crate) fn active(&self) -> impl Iterator<Item = &Path> {
+        self.list.iter().filter(|path| path.health.is_active())
+    }
+
+    /// Those of `set`, in the order of their numbers.
+    pub(crate) fn among(&self, set: PathSet) -> impl Iterator<Item = &Path> {
+        self.list.iter().filter(move |path| set.contains(path.id()))
+    }
+
     /// The paths for which `which` holds, in the order of their numbers.
     pub(crate) fn ids(&self, which: impl Fn(&Path) -> bool) -> Vec<PathId> {
         self.list.iter().filter(|path| which(path)).map(|path| path.id()).collect()

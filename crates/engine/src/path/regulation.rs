@@ -179,8 +179,7 @@ impl Paths {
 
     /// The path that was said to be the primary one: by us, else by the peer. Only one that is active.
     pub(crate) fn wished_primary(&self) -> Option<PathId> {
-        let regimes =
-            || self.iter().filter(|path| path.health().is_active()).filter_map(with_regime);
+        let regimes = || self.active().filter_map(with_regime);
         let ours = regimes().find(|(_, regime)| regime.own().primary);
         let wished = ours.or_else(|| regimes().find(|(_, regime)| regime.peers().primary));
         wished.map(|(path, _)| path.id())
@@ -199,7 +198,7 @@ impl Paths {
         if !self.regulation.is_on {
             return None;
         }
-        let meters = self.iter().filter(|path| path.health().is_active()).filter_map(with_regime);
+        let meters = self.active().filter_map(with_regime);
         let refills = meters.filter_map(|(_, regime)| regime.meter()?.deadline());
         refills.chain(self.regulation.ceiling.deadline(self)).min()
     }

@@ -54,8 +54,7 @@ impl BufferSplit {
         match self.shares {
             SplitShares::Equal => of / usable.len().max(1),
             SplitShares::Proportional => {
-                let carrying = paths.iter().filter(|path| usable.contains(path.id()));
-                let sum: usize = carrying.map(|path| path.congestion().window()).sum();
+                let sum: usize = paths.among(usable).map(|path| path.congestion().window()).sum();
                 let share = of as u128 * path.congestion().window() as u128 / sum.max(1) as u128;
                 usize::try_from(share).unwrap_or(of).max(2 * usize::from(path.search().mtu()))
             }

@@ -26,7 +26,7 @@ impl Sender {
         let is_full = |path: &Path| !path.subflow().may_send(now, path.in_flight());
         let waits = (self.queue.messages() > 0 || self.tail.backlog > 0)
             && self.outstanding.rwnd_for_new() >= self.fragment_size(paths)
-            && paths.iter().filter(|path| usable.contains(path.id())).all(is_full);
+            && paths.among(usable).all(is_full);
         paths.ceiling_mut().note_waiting(now, waits);
     }
 

@@ -105,7 +105,7 @@ impl Opportunity<'_> {
             && shares.admitted().contains(id)
         {
             taker.ends = !shares.is_joint();
-            let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
+            let others = paths.among(usable).filter(|path| path.id() != id);
             for path in others.filter(|path| !self.is_free(path)) {
                 let left =
                     queue.mapping().unsent_on(path.id()).min(sender.outstanding.window().rwnd());

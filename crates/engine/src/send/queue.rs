@@ -12,8 +12,8 @@ use super::reset::Gate;
 use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
 use super::streams::OutboundStreams;
 use crate::config::{Config, StreamOptions};
-use crate::path::{PathId, PathSet, Paths};
-use crate::schedule::map::{DynamicMap, Room};
+use crate::path::{PathId, PathSet};
+use crate::schedule::map::DynamicMap;
 use crate::schedule::stream::{Departure, Head, Lane, StreamScheduler};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -115,7 +115,7 @@ pub(crate) struct SendQueue {
     pub(super) stream_count: u16,
     /// Most ordered messages of a stream that may be under way.
     pub(super) most_ordered: u32,
-    mapping: Mapping,
+    pub(super) mapping: Mapping,
     /// Wishes for streams that were not used yet.
     options: BTreeMap<StreamId, StreamOptions>,
     /// The stream whose first message is partly sent: nothing else may leave before its rest.
@@ -226,17 +226,6 @@ impl SendQueue {
     /// The wishes for streams are those of `other`.
     pub(super) fn adopt_options(&mut self, other: &Self) {
         other.options.iter().for_each(|(stream, options)| self.set_options(*stream, *options));
-    }
-
-    /// See [`Mapping::replan`].
-    pub(super) fn replan(
-        &mut self,
-        now: Instant,
-        paths: &Paths,
-        usable: PathSet,
-        (limit, room): (usize, Room),
-    ) {
-        self.mapping.replan(now, (paths, usable), (limit, room), &mut self.streams);
     }
 
     /// How many streams have little to send, and go before bulk data.
@@ -496,12 +485,9 @@ impl SendQueue {
     }
 
     pub(super) fn lane(&self, path: PathId) -> Lane {
-        (self.mapping.is_on() && !self.shares_whole()).then_some(path)
-    }
-
-    /// Whether every stream has a part of what all paths carry, although it is tied to one.
-    fn shares_whole(&self) -> bool {
-        self.mapping.dynamic().is_some() && self.scheduler.has_common_parts()
+        // With common parts every stream has one of what all paths carry, although it is tied to one.
+        let is_whole = self.mapping.dynamic().is_some() && self.scheduler.has_common_parts();
+        (self.mapping.is_on() && !is_whole).then_some(path)
     }
 }
 

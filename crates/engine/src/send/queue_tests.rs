@@ -251,8 +251,8 @@ fn mapped_dynamically() -> (SendQueue, [u16; 3]) {
     let mut queue = mapped("dynamic");
     (0..3).for_each(|stream| push(&mut queue, stream, false, 2500));
     let (paths, usable) = measured(&[20, 40, 400]);
-    let room = Room { window: 1 << 20, waiting: 0, non_renegable: true };
-    queue.replan(Instant::ZERO, &paths, usable, (1 << 20, room));
+    let room = (1 << 20, Room { window: 1 << 20, waiting: 0, non_renegable: true });
+    queue.mapping.replan(Instant::ZERO, (&paths, usable), room, &mut queue.streams);
     let home = |stream| queue.mapping().home(StreamId(stream), usable);
     let of_path = |path| (0..3).find(|stream| home(*stream) == Some(PathId(path))).unwrap();
     let streams = [0, 1, 2].map(of_path);

@@ -30,8 +30,8 @@ impl RetransmissionPolicy {
             candidates.remove(path.id());
         }
         let best = |key: &dyn Fn(&Path) -> (u64, u64)| {
-            let candidates = paths.iter().filter(|path| candidates.contains(path.id()));
-            candidates.max_by_key(|path| (key(path), Reverse(path.id()))).map(|path| path.id())
+            let key = |path: &&Path| (key(path), Reverse(path.id()));
+            paths.among(candidates).max_by_key(key).map(|path| path.id())
         };
         let window = |path: &Path| path.congestion().window() as u64;
         match self {

@@ -239,7 +239,9 @@ impl Sender {
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
         let (usable, demand) = (self.choice.usable(paths), self.demand());
         self.choice.observe(now, paths, usable, demand);
-        self.queue.replan(now, paths, usable, (self.buffer.limit(), self.room()));
+        let room = (self.buffer.limit(), self.room());
+        let SendQueue { mapping, streams, .. } = &mut self.queue;
+        mapping.replan(now, (paths, usable), room, streams);
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }

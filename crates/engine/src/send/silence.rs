@@ -50,13 +50,13 @@ impl Silence<'_> {
         }
         let usable = self.choice.usable(paths);
         let has_others = self.has_others(usable, paths);
-        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
+        let watched = paths.among(usable).filter(|_| has_others);
         watched.filter_map(|path| path.subflow().overdue_at(self.rules.sack_delay)).min()
     }
 
     fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
         let mut overdue = PathSet::default();
-        for path in paths.iter().filter(|path| path.health().is_active()) {
+        for path in paths.active() {
             let at = path.subflow().overdue_at(self.rules.sack_delay);
             if path.flight().is_asking() || at.is_some_and(|at| at <= now) {
                 overdue.insert(path.id());

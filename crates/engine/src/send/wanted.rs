@@ -13,8 +13,8 @@ const LEAST: usize = 2;
 /// Bytes that need to wait in `sender` so that no path waits for the user.
 pub(crate) fn wanted(sender: &Sender, paths: &Paths) -> usize {
     let usable = sender.choice.usable(paths);
-    let all = paths.iter().filter(|path| usable.contains(path.id()));
-    all.map(of_path).fold(0, usize::saturating_add).max(LEAST * sender.fragment_size(paths))
+    let all = paths.among(usable).map(of_path);
+    all.fold(0, usize::saturating_add).max(LEAST * sender.fragment_size(paths))
 }
 
 fn of_path(path: &Path) -> usize {

@@ -28,7 +28,7 @@ pub(crate) struct CostCeiling {
 impl CostCeiling {
     /// The cost up to which paths of `candidates` are used.
     fn of(&self, paths: &Paths, candidates: PathSet) -> u16 {
-        let costs = || of(paths, candidates).map(|path| path.regime().cost());
+        let costs = || paths.among(candidates).map(|path| path.regime().cost());
         let cheapest = costs().min().unwrap_or(0);
         let allowed = costs().filter(|cost| Some(*cost) <= self.cost).max();
         allowed.unwrap_or(cheapest).max(cheapest)
@@ -39,13 +39,13 @@ impl CostCeiling {
         let candidates = candidates(paths);
         let ceiling = self.of(paths, candidates);
         let patience = patience(paths, candidates, ceiling);
-        let costs = || of(paths, candidates).map(|path| path.regime().cost());
+        let costs = || paths.among(candidates).map(|path| path.regime().cost());
         let next = costs().filter(|cost| *cost > ceiling).min();
         let below = costs().filter(|cost| *cost < ceiling).max();
         if next.is_some() && self.waiting.is_some_and(|since| now.since(since) >= patience) {
             *self = Self { cost: next, waiting: Some(now), moved: now };
         } else if below.is_some() {
-            let at = of(paths, candidates).filter(|path| path.regime().cost() == ceiling);
+            let at = paths.among(candidates).filter(|path| path.regime().cost() == ceiling);
             let used = at.filter_map(|path| path.flight().last_data()).max().unwrap_or(self.moved);
             if now.since(used.max(self.moved)) >= patience {
                 *self = Self { cost: below, waiting: None, moved: now };
@@ -65,7 +65,7 @@ impl CostCeiling {
         let since = self.waiting?;
         let candidates = candidates(paths);
         let ceiling = self.of(paths, candidates);
-        let is_last = of(paths, candidates).all(|path| path.regime().cost() <= ceiling);
+        let is_last = paths.among(candidates).all(|path| path.regime().cost() <= ceiling);
         (!is_last).then(|| since + patience(paths, candidates, ceiling))
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn usable(paths: &Paths) -> PathSet {
 /// The active paths that carry nothing now, but will where those of `usable` fail.
 pub(crate) fn standby(paths: &Paths, usable: PathSet) -> PathSet {
     let mut set = PathSet::default();
-    let active = paths.iter().filter(|path| path.health().is_active()).filter_map(with_rank);
+    let active = paths.active().filter_map(with_rank);
     let waiting = active.filter(|(_, path)| !usable.contains(path.id()));
     waiting.for_each(|(_, path)| set.insert(path.id()));
     set
@@ -100,7 +100,7 @@ pub(crate) fn no_dearer(paths: &Paths, usable: PathSet, path: &Path) -> PathSet 
 
 /// The active paths of the lowest rank, whatever they cost.
 fn candidates(paths: &Paths) -> PathSet {
-    let ranked = || paths.iter().filter(|path| path.health().is_active()).filter_map(with_rank);
+    let ranked = || paths.active().filter_map(with_rank);
     let lowest = ranked().map(|(rank, _)| rank).min();
     let mut set = PathSet::default();
     let best = ranked().filter(|(rank, _)| Some(*rank) == lowest);
@@ -112,12 +112,8 @@ fn with_rank(path: &Path) -> Option<(Rank, &Path)> {
     Some((path.regime().rank()?, path))
 }
 
-fn of(paths: &Paths, set: PathSet) -> impl Iterator<Item = &Path> {
-    paths.iter().filter(move |path| set.contains(path.id()))
-}
-
 fn patience(paths: &Paths, candidates: PathSet, ceiling: u16) -> Duration {
-    let cheap = of(paths, candidates).filter(|path| path.regime().cost() <= ceiling);
+    let cheap = paths.among(candidates).filter(|path| path.regime().cost() <= ceiling);
     let slowest = cheap.filter_map(|path| path.rtt().smoothed()).max();
     slowest.map_or(PATIENCE, |srtt| PATIENCE.max(2 * srtt))
 }

@@ -111,11 +111,7 @@ impl DynamicMap {
     /// Makes a new plan.
     pub(crate) fn replan(&mut self, now: Instant, paths: &Paths, reports: &[StreamReport]) {
         let usable = self.shares.admitted();
-        let measured: Vec<PathView> = paths
-            .iter()
-            .filter(|path| usable.contains(path.id()))
-            .map(|path| self.view(path))
-            .collect();
+        let measured: Vec<PathView> = paths.among(usable).map(|path| self.view(path)).collect();
         let views: Vec<StreamView> = reports.iter().map(|report| report.view).collect();
         let kept = self.completed(&measured, &views);
         let new = plan(&measured, &views);

@@ -66,7 +66,7 @@ impl PathShares {
             return;
         }
         self.basis = basis;
-        let carrying = || paths.iter().filter(|path| usable.contains(path.id()));
+        let carrying = || paths.among(usable);
         let quickest = carrying().filter_map(|path| path.rtt().least()).min().unwrap_or_default();
         let need = |path| self.need(now, path, quickest, tenants.pins);
         let needs: Vec<PathNeed> = carrying().map(need).collect();

@@ -35,11 +35,9 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
     let Some(slow) = paths.get(id).filter(|path| path.rtt().smoothed().is_some()) else {
         return true;
     };
-    let is_faster = |path: &&Path| {
-        usable.contains(path.id())
-            && path.rtt().smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt().smoothed())
-    };
-    let faster = || paths.iter().filter(is_faster);
+    let is_faster =
+        |path: &&Path| path.rtt().smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt().smoothed());
+    let faster = || paths.among(usable).filter(is_faster);
     let arrival = |path: &Path| path.rtt().arrival_delay();
     let Some(fastest) = faster().map(arrival).min() else { return true };
     // Without the hold-up of the slow path: one that carries nothing would never be measured again.
@@ -56,8 +54,7 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
 pub(crate) fn is_late(paths: &Paths, usable: PathSet, id: PathId, waiting: usize) -> bool {
     let path = paths.get(id).filter(|path| path.rtt().hold_up().is_some());
     let Some(delay) = path.map(|path| path.rtt().arrival_delay()) else { return false };
-    let takes = |path: &&Path| usable.contains(path.id()) && paths.is_open(path.id());
-    let others = paths.iter().filter(|path| path.id() != id).filter(takes);
+    let others = paths.among(usable).filter(|path| path.id() != id && paths.is_open(path.id()));
     others.filter_map(|path| last_arrival(path, waiting)).any(|other| other < delay)
 }
 

@@ -20,8 +20,7 @@ pub(crate) fn by_lsfr(paths: &Paths, usable: PathSet) -> PathOrder {
 pub(crate) fn without_errors(paths: &Paths, usable: PathSet) -> PathSet {
     let good = |path: &&Path| path.id() == paths.primary() || path.health().errors() == 0;
     let mut set = PathSet::default();
-    let members = paths.iter().filter(|path| usable.contains(path.id()));
-    members.filter(good).for_each(|path| set.insert(path.id()));
+    paths.among(usable).filter(good).for_each(|path| set.insert(path.id()));
     if set.is_empty() { usable } else { set }
 }
 

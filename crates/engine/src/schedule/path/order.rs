@@ -22,7 +22,7 @@ impl PathOrder {
     /// The paths of `usable` by ascending `key`; the lower number first among equals.
     pub(super) fn by<K: Ord>(paths: &Paths, usable: PathSet, key: impl Fn(&Path) -> K) -> Self {
         let mut order = Self::none();
-        for path in paths.iter().filter(|path| usable.contains(path.id())).take(Self::MAX) {
+        for path in paths.among(usable).take(Self::MAX) {
             order.insert(path.id(), |other| paths.get(other).map(&key) > Some(key(path)));
         }
         order
