@@ -80,7 +80,7 @@ impl PathRegime {
         regime.meter().is_none_or(|meter| meter.allows(bytes))
     }
 
-    fn set_policy(&mut self, policy: PathPolicy) -> bool {
+    pub(super) fn set_policy(&mut self, policy: PathPolicy) -> bool {
         if self.0.is_none() && policy == PathPolicy::default() {
             return false;
         }
@@ -203,15 +203,7 @@ impl Paths {
         refills.chain(self.regulation.ceiling.deadline(self)).min()
     }
 
-    #[cfg(test)]
-    pub(crate) fn regulate(&mut self, id: PathId, policy: PathPolicy) {
-        if let Some(path) = self.get_mut(id) {
-            path.regime.set_policy(policy);
-        }
-        self.note_regulation();
-    }
-
-    fn note_regulation(&mut self) {
+    pub(super) fn note_regulation(&mut self) {
         let default = PathPolicy::default();
         self.regulation.is_on = self.iter().any(|path| path.regime.policy() != default);
     }

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::path::congestion::Congestion;
-use crate::path::{Path, PathAddr, PathSet, PathState, Paths};
+use crate::path::{Path, PathAddr, PathId, PathPolicy, PathSet, PathState, Paths};
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
@@ -39,5 +39,14 @@ impl Path {
 
     pub(crate) fn congestion_mut(&mut self) -> &mut Congestion {
         &mut self.subflow.congestion
+    }
+}
+
+impl Paths {
+    pub(crate) fn regulate(&mut self, id: PathId, policy: PathPolicy) {
+        if let Some(path) = self.get_mut(id) {
+            path.regime.set_policy(policy);
+        }
+        self.note_regulation();
     }
 }

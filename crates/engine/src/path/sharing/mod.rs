@@ -47,31 +47,24 @@ impl Paths {
         is_due.then_some(self.sharing.next_slot)
     }
 
-    /// A slot may have begun: asks for a HEARTBEAT on each path that carries data, and decides anew which paths give
-    /// way.
-    fn measure(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
-        if self.measurement_deadline().is_none_or(|at| now < at) {
-            return;
-        }
-        if self.sharing.advance(now) {
-            self.decide(now, config.queue_bound);
-        }
-        for path in self.iter_mut().filter(|path| is_measured(path)) {
-            if path.health.supervision(config).heartbeats {
-                path.delays.get_or_insert_with(|| Delays::new(rng.next_u64())).ask(now);
-            }
-        }
-    }
-
-    /// The next HEARTBEAT that is due to measure a delay: its path, which takes packets, and its information.
+    /// The next HEARTBEAT that is due to measure a delay: its path, which takes packets, and its information. With each
+    /// slot there is one for each path that carries data, and it is decided anew which paths give way.
     pub(crate) fn next_measurement(
         &mut self,
         now: Instant,
         config: &Config,
         rng: &mut Rng,
     ) -> Option<(PathId, [u8; heartbeat::INFO_LEN])> {
-        self.measurement_deadline()?;
-        self.measure(now, config, rng);
+        if self.measurement_deadline()? <= now {
+            if self.sharing.advance(now) {
+                self.decide(now, config.queue_bound);
+            }
+            for path in self.iter_mut().filter(|path| is_measured(path)) {
+                if path.health.supervision(config).heartbeats {
+                    path.delays.get_or_insert_with(|| Delays::new(rng.next_u64())).ask(now);
+                }
+            }
+        }
         let is_due = |path: &&Path| path.delays.as_ref().is_some_and(|delays| delays.is_due());
         let id = self.iter().filter(is_due).find(|path| self.is_open(path.id()))?.id();
         let path = self.get_mut(id)?;
