@@ -64,6 +64,17 @@ impl<'a, T: Item> List<'a, T> {
         }
     }
 
+    /// Number of items at the beginning for which `holds`. Long lists are compared so with each SACK: that looks but once
+    /// where the items are.
+    pub fn count_while(&self, mut holds: impl FnMut(T) -> bool) -> usize {
+        match self.source {
+            Source::Wire(wire) => {
+                wire.iter().take_while(|item| holds(T::from_wire(**item))).count()
+            }
+            Source::Values(values) => values.iter().take_while(|item| holds(**item)).count(),
+        }
+    }
+
     /// The items in order.
     pub fn iter(&self) -> ListIter<'a, T> {
         ListIter { list: *self, range: 0..self.len() }

@@ -197,6 +197,7 @@ impl Outstanding {
     }
 
     /// When the transmission `sent` left on path `id`, if it is under way.
+    #[inline]
     pub(super) fn left_at(&self, id: PathId, sent: Sent) -> Option<Instant> {
         let record = &self.get(sent.tsn)?.record;
         record.is_live(id, sent).then_some(record.last_sent)

@@ -85,8 +85,9 @@ fn collect_news(
         return 0;
     }
     let first = known.index_beyond(cum);
-    let pairs = known.iter_from(first).zip(blocks.iter());
-    let count = pairs.take_while(|(known, block)| *known == range(cum, *block)).count();
+    let mut rest = known.iter_from(first);
+    let is_known = |block| rest.next().is_some_and(|known| known == range(cum, block));
+    let count = blocks.count_while(is_known);
     collect(blocks.iter().skip(count), cum, into);
     let last = count.checked_sub(1).and_then(|last| known.get(first + last));
     let follows = |last: Range| into.first().is_none_or(|first| first.start > last.end.next());
