@@ -301,8 +301,8 @@ impl Outstanding {
         self.get(tsn)?.may_be_repeated(now).then_some(tsn)
     }
 
-    /// When the silent tail of `path` must be probed, if the peer takes `sack_delay` for an acknowledgement. The probe
-    /// of a closed window is answered, but not acknowledged, and needs no other one.
+    /// When the silent tail of `path`, if it is active, must be probed while the peer takes `sack_delay` for an
+    /// acknowledgement. The probe of a closed window is answered, but not acknowledged, and needs no other one.
     pub(super) fn tail_probe_at(&self, path: &Path, sack_delay: Duration) -> Option<Instant> {
         let may_ask = self.window.probe().is_none() && path.health().is_active();
         may_ask.then(|| path.subflow().tail_probe_at(sack_delay)).flatten()
