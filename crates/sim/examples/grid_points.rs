@@ -8,8 +8,9 @@
 //! Each line of the result is a set-up, a direction and a seed of the losses, which also makes delays up to 3 % longer or
 //! shorter if it is not 1; then Mbit/s over all paths, over the best
 //! path alone and of the association, and the first as a part of the second and of the third. `--all` leaves out all but the first, `--only TEXT` takes
-//! lines with that text, `--seconds N` makes files shorter or longer. `--series DIR` keeps what
-//! the sender looked like every 10 ms. `--jobs N` uses so many processors instead of all.
+//! lines with that text, `--seconds N` makes files shorter or longer. `--one-address` leads all paths to one address of the
+//! server, as uplinks of a client do. `--series DIR` keeps what the sender looked like every 10 ms. `--jobs N` uses so many
+//! processors instead of all.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the run")]
 
 use manypath_sim::scenario::Plan;
@@ -108,6 +109,10 @@ fn rate(paths: &[Path]) -> f64 {
     paths.iter().map(|path| path.rates[0]).sum()
 }
 
+fn has_flag(name: &str) -> bool {
+    std::env::args().any(|arg| arg == name)
+}
+
 fn bytes(mbit: f64, seconds: f64) -> f64 {
     let given = std::env::args().skip_while(|arg| arg != "--seconds").nth(1);
     let seconds = given.map_or(seconds, |text| text.parse().unwrap());
@@ -116,9 +121,11 @@ fn bytes(mbit: f64, seconds: f64) -> f64 {
 
 /// Goodput in Mbit/s.
 fn transfer(point: &Point, paths: &[Path], app: &str, bytes: f64, series: Option<&str>) -> f64 {
-    let mut text = "measure = \"300s\"\n[engine]\nsend_buffer_max = \"64MiB\"\n\
-                    receive_buffer_max = \"64MiB\"\n"
-        .to_owned();
+    let mut text = format!(
+        "measure = \"300s\"\nsingle_homed_server = {}\n[engine]\nsend_buffer_max = \"64MiB\"\n\
+         receive_buffer_max = \"64MiB\"\n",
+        has_flag("--one-address")
+    );
     paths.iter().zip('A'..).for_each(|(path, name)| text += &path.toml(name));
     text += &format!("[[app]]\n{app}\nbytes = {bytes:.0}\n");
     let plan = Plan::parse(&text, "grid", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -176,7 +183,7 @@ fn main() {
     };
     let seeds = value("--seeds").map_or(3, |text| text.parse().unwrap());
     let (only, series) = (value("--only").unwrap_or_default(), value("--series"));
-    let only_all = args.iter().any(|arg| arg == "--all");
+    let only_all = has_flag("--all");
     let mut points = Vec::new();
     for line in std::io::stdin().lines().map(Result::unwrap) {
         let (name, words) = line.split_once(' ').unwrap_or((&line, ""));

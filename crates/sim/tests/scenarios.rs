@@ -239,3 +239,20 @@ fn background_traffic_takes_its_share() {
     let (free, shared) = (one(&text), one(&format!("{text}{background}")));
     assert!(free - shared > 3.0 && free - shared < 7.0, "{free} and {shared}");
 }
+
+#[test]
+fn all_paths_may_lead_to_one_address_of_the_server() {
+    let rate = |text: &str| first(text).figure("throughput_mbps").unwrap();
+    let text = TWO_PATHS.replace("128KiB", "1MiB");
+    let one = text.replace("udp = false", "udp = false\nsingle_homed_server = true");
+    let (each, one) = (rate(&text), rate(&one));
+    assert!((one / each - 1.0).abs() < 0.02, "{one} and {each}");
+    let wrong = error_with("udp = false", "single_homed_server = 1");
+    assert!(
+        wrong.contains("test.toml:4:1: single_homed_server: expected true or false"),
+        "{wrong}"
+    );
+    let narrow =
+        format!("single_homed_server = true\n{TWO_PATHS}").replace("\"B\"", "\"B\"\nmtu = 1400");
+    assert!(error(&narrow).contains("an address has one MTU"), "{}", error(&narrow));
+}

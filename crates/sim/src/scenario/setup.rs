@@ -27,6 +27,8 @@ pub struct Scenario {
     pub modules: Modules,
     /// Whether SCTP travels in UDP (RFC 6951) rather than directly over IP.
     pub udp: bool,
+    /// Whether the host that accepts the association has one address, to which all paths lead.
+    pub single_homed_server: bool,
     /// The paths.
     pub paths: Vec<PathSpec>,
     /// The applications of the sender.
@@ -65,9 +67,14 @@ impl Scenario {
             return Err(root.error("measure", "a run takes more than 0 and up to 100000 s"));
         }
         let udp = root.value("udp", true)?;
+        let single_homed_server = root.value("single_homed_server", false)?;
         let mut config = engine_options::read(root.take("engine"))?;
         let modules = Modules::read(&mut root, files)?;
         let paths = read_paths(&mut root, files)?;
+        if single_homed_server && paths.iter().any(|path| path.mtu != paths[0].mtu) {
+            let text = "an address has one MTU: set the same one for all paths".to_owned();
+            return Err(root.error("single_homed_server", text));
+        }
         let apps = read_apps(&mut root, &paths)?;
         config.streams = apps.last().map_or(1, |app| app.first_stream + app.streams);
         config.stream_options = apps.iter().flat_map(|app| app.stream_options.clone()).collect();
@@ -88,6 +95,7 @@ impl Scenario {
             config,
             modules,
             udp,
+            single_homed_server,
             paths,
             apps,
             background,
@@ -126,6 +134,7 @@ impl Scenario {
             ("warmup".to_owned(), self.warmup.show()),
             ("measure".to_owned(), self.measure.show()),
             ("udp".to_owned(), self.udp.show()),
+            ("single_homed_server".to_owned(), self.single_homed_server.show()),
         ];
         engine_options::parameters(&self.config, "", &mut out);
         self.modules.parameters(&mut out);

@@ -3,7 +3,9 @@
 use crate::link::LinkConfig;
 use crate::scenario::{Access, Competitor, Modules, PathSpec, Scenario};
 use crate::world::{HostId, Joint, PathNumber, World};
-use manypath_engine::{AssociationId, Config, Instant, PathPolicy, PathRule};
+use manypath_engine::{
+    AssociationId, AssociationStatus, Config, Instant, PathPolicy, PathRule, PathStatus,
+};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// SCTP ports of the two hosts.
@@ -34,7 +36,7 @@ impl Network {
         let receiver = world.add_host(config(RECEIVER_PORT, begins == 0));
         let mut network = Self { world, sender, receiver, paths: Vec::new(), modules };
         for (number, path) in scenario.paths.iter().enumerate() {
-            network.add_path(path, number, scenario.udp);
+            network.add_path(path, addresses(scenario, number));
             network.schedule(path, number, start);
         }
         network.regulate(scenario);
@@ -46,14 +48,25 @@ impl Network {
         &mut self,
         side: usize,
         now: Instant,
-        udp: bool,
+        scenario: &Scenario,
     ) -> Option<AssociationId> {
-        let (host, peer, port) = match side {
-            0 => (self.sender, 2, RECEIVER_PORT),
-            _ => (self.receiver, 1, SENDER_PORT),
+        let (host, port) = match side {
+            0 => (self.sender, RECEIVER_PORT),
+            _ => (self.receiver, SENDER_PORT),
         };
+        let peer = addresses(scenario, 0)[1 - side];
         // The scenario has paths and the endpoint no other association: connecting cannot fail.
-        self.world.endpoint(host).connect(now, address(0, peer, udp), port).ok()
+        self.world.endpoint(host).connect(now, peer, port).ok()
+    }
+
+    /// What the sender's association knows of a path, whose place among its paths the handshake decides.
+    pub(super) fn status_of<'s>(
+        &self,
+        path: PathNumber,
+        status: &'s AssociationStatus,
+    ) -> Option<&'s PathStatus> {
+        let addr = self.world.addresses(path, self.sender);
+        status.paths.iter().find(|path| path.addr == addr)
     }
 
     /// The two hosts of a flow that goes through links of the scenario's paths, and the receiver's first address.
@@ -75,8 +88,7 @@ impl Network {
         (hosts, of_competitor(number, first, 2, scenario.udp))
     }
 
-    fn add_path(&mut self, spec: &PathSpec, number: usize, udp: bool) {
-        let addresses = [1, 2].map(|host| address(number, host, udp));
+    fn add_path(&mut self, spec: &PathSpec, addresses: [SocketAddr; 2]) {
         let shared = spec.shares.map(|other| self.paths[other]);
         let path = self.join([self.sender, self.receiver], addresses, spec, shared);
         self.paths.push(path);
@@ -120,8 +132,8 @@ impl Network {
         let rules: Vec<PathRule> = wishes
             .filter(|(_, policy)| *policy != PathPolicy::default())
             .map(|(number, policy)| {
-                let local = Some(address(number, 1, scenario.udp).ip());
-                PathRule { local, remote: None, policy }
+                let [local, remote] = addresses(scenario, number).map(|address| Some(address.ip()));
+                PathRule { local, remote, policy }
             })
             .collect();
         if !rules.is_empty() {
@@ -159,11 +171,18 @@ fn access_link(access: &Access) -> LinkConfig {
     }
 }
 
-/// Address of host 1 or 2 on a path.
-fn address(path: usize, host: u8, udp: bool) -> SocketAddr {
+/// Addresses of hosts 1 and 2 on a path. A server with one address has a public one, to which all paths lead.
+fn addresses(scenario: &Scenario, path: usize) -> [SocketAddr; 2] {
     // A scenario has at most 64 paths.
     let network = u8::try_from(path + 1).unwrap_or(u8::MAX);
-    (Ipv4Addr::new(10, 77, network, host), if udp { ENCAPSULATION } else { 0 }).into()
+    let server = scenario.single_homed_server.then_some(1 - scenario.begun_by());
+    [(0, 1), (1, 2)].map(|(side, host)| {
+        let ip = match server == Some(side) {
+            true => Ipv4Addr::new(198, 51, 100, host),
+            false => Ipv4Addr::new(10, 77, network, host),
+        };
+        (ip, if scenario.udp { ENCAPSULATION } else { 0 }).into()
+    })
 }
 
 /// Address of host 1 or 2 of a competing flow on a path: a network for each flow and path.

@@ -218,9 +218,8 @@ impl Figures {
         let look = network.world.look(network.sender);
         let status = session.associations[0].and_then(|id| look.status(now, id));
         let mut packets = 0;
-        for (number, (spec, path)) in session.scenario.paths.iter().zip(&network.paths).enumerate()
-        {
-            let state = status.as_ref().and_then(|status| status.paths.get(number));
+        for (spec, path) in session.scenario.paths.iter().zip(&network.paths) {
+            let state = status.as_ref().and_then(|status| network.status_of(*path, status));
             packets += state.map_or(0, |state| state.packets_sent + state.packets_received);
             let name = &spec.name;
             self.add(format!("{name}_packets_sent"), state.map(|s| s.packets_sent as f64));

@@ -94,9 +94,9 @@ impl Sampler {
         let _ = write!(out, ",{},{},{}", status.unsent, status.outstanding, status.peer_rwnd);
         let mbps = |bytes: u64| bytes as f64 * 8.0 / self.period.as_secs_f64() / 1e6;
         let paths = network.paths.iter().zip(&mut self.sent_before);
-        for (at, (number, before)) in paths.enumerate() {
+        for (number, before) in paths {
             let queue = network.world.queue_len(*number, network.receiver);
-            let Some(path) = status.paths.get(at) else {
+            let Some(path) = network.status_of(*number, status) else {
                 // The peer has not told its address yet.
                 let _ = write!(out, ",,,,,,{queue}");
                 continue;

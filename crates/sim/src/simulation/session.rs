@@ -98,7 +98,7 @@ impl<'a> Session<'a> {
     fn connect(&mut self) {
         while self.network.world.step(self.start) {}
         let side = self.scenario.begun_by();
-        self.associations[side] = self.network.connect(side, self.start, self.scenario.udp);
+        self.associations[side] = self.network.connect(side, self.start, self.scenario);
     }
 
     fn is_over(&self) -> bool {

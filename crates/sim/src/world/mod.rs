@@ -25,7 +25,7 @@ use crate::link::{Link, LinkConfig, LinkCounters};
 use crate::rng::Rng;
 use datagram::{Datagram, background_packet, ip_packet};
 use host::Host;
-use manypath_engine::{Config, Ecn, Endpoint, EndpointEvent, Instant, Transmit};
+use manypath_engine::{Config, Ecn, Endpoint, EndpointEvent, Instant, PathAddr, Transmit};
 use path::Path;
 use std::collections::BTreeMap;
 use trace::Trace;
@@ -124,6 +124,12 @@ impl World {
         let path = &self.paths[path.0];
         let route = &path.routes[path.end_of(towards)];
         route[route.len() - 1]
+    }
+
+    /// The addresses of a path as a host sees them.
+    pub fn addresses(&self, path: PathNumber, host: HostId) -> PathAddr {
+        let path = &self.paths[path.0];
+        path.addr(path.end_of(host))
     }
 
     /// Lets a direction of a path change at a time to come.

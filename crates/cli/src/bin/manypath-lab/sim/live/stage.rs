@@ -32,6 +32,11 @@ pub(super) fn check(scenario: &Scenario, transport: LiveTransport) -> Result<(),
     };
     let not_live = [
         (!scenario.udp, "udp = false", "the live stack speaks SCTP in UDP; set udp = true"),
+        (
+            scenario.single_homed_server,
+            "single_homed_server",
+            "each path of a lab has an address of its own at both ends",
+        ),
         (!scenario.background.is_empty(), "[[background]]", "the lab has no background traffic"),
         (!scenario.competitors.is_empty(), "[[competitor]]", "the lab has one sender"),
         (scenario.paths.len() > 26, "[[path]]", "a lab has at most 26 paths"),
