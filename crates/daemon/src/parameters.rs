@@ -141,7 +141,7 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         address_reconfiguration: false,
         // A native peer does not remember cookies: it makes a second association of the original, with the data in it,
         // where that of a copy is over.
-        cookie_race: false,
+        handshake_race: false,
         streams: 1,
         reconfiguration: false,
         initial_packets: None,

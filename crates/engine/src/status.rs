@@ -313,6 +313,8 @@ counters! {
     address_limit_refusals,
     /// Chunks of unknown type.
     unknown_chunks,
+    /// INIT ACKs that answer another copy of the INIT than the first one that was answered.
+    late_init_acks,
     /// Chunks that have no meaning in the state in which they arrived.
     unexpected_chunks,
     /// ERROR chunks received.

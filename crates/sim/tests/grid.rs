@@ -79,8 +79,13 @@ fn transfer(paths: &[Path], app: &str, bytes: u64) -> Outcome {
 
 /// The same with something else in the section of the engine.
 fn transfer_with(engine: &str, paths: &[Path], app: &str, bytes: u64) -> Outcome {
+    transfer_between("", engine, paths, app, bytes)
+}
+
+/// The same with something else about the hosts.
+fn transfer_between(hosts: &str, engine: &str, paths: &[Path], app: &str, bytes: u64) -> Outcome {
     let mut text = format!(
-        "measure = \"60s\"\n[engine]\nsend_buffer_max = \"64MiB\"\nreceive_buffer_max = \"64MiB\"\n{engine}\n"
+        "measure = \"60s\"\n{hosts}\n[engine]\nsend_buffer_max = \"64MiB\"\nreceive_buffer_max = \"64MiB\"\n{engine}\n"
     );
     paths.iter().zip('A'..).for_each(|(path, name)| text += &path.toml(name));
     text += &format!("[[app]]\n{app}\nbytes = {bytes}\n");
@@ -183,7 +188,7 @@ fn a_slow_first_path_does_not_hold_up_a_download() {
             let outcome = transfer_with(engine, &paths, DOWNLOAD, size(&paths, 1.0));
             outcome.figure("duration_s").unwrap()
         };
-        let (without, raced) = (time("cookie_race = false"), time(""));
+        let (without, raced) = (time("handshake_race = false"), time(""));
         println!("{raced:.2} s instead of {without:.2} s: {paths:?}");
         ratios.push(raced / without);
     }
@@ -191,6 +196,35 @@ fn a_slow_first_path_does_not_hold_up_a_download() {
     println!("median {middle:.2} of the time without copies of the COOKIE ECHO");
     assert!(middle < 0.9, "{ratios:?}");
     assert!(ratios.iter().all(|ratio| *ratio < 1.1), "{ratios:?}");
+}
+
+/// Uplinks to a server with one address, of which the first is much the slower one: how long the first bytes of a download
+/// take, from the INIT on.
+#[test]
+fn the_first_bytes_come_over_the_fastest_uplink() {
+    let time = |engine, paths: &[Path]| {
+        let hosts = "single_homed_server = true";
+        let outcome = transfer_between(hosts, engine, paths, DOWNLOAD, 1000);
+        outcome.figure("duration_s").unwrap()
+    };
+    let mut rng = Rng::new(41);
+    for _ in 0..12 {
+        let (mut slow, mut fast) = (Path::draw(&mut rng), Path::draw(&mut rng));
+        (slow.delay, slow.loss) = (100 + rng.below(200), 0);
+        (fast.delay, fast.loss) = (2 + rng.below(20), 0);
+        let (both, alone) = (time("", &[slow, fast]), time("", &[fast]));
+        let without = time("handshake_race = false", &[slow, fast]);
+        let second = time("", &[fast, slow]);
+        println!(
+            "{both:.3} s, {without:.3} without a race, {alone:.3} over the fast one alone, {second:.3} if it is first: {slow:?} {fast:?}"
+        );
+        assert!(
+            both < 1.02 * alone && second < 1.02 * alone,
+            "{both} {second} {alone} {slow:?} {fast:?}"
+        );
+        let equal = time("", &[fast, fast]);
+        assert!(equal < 1.02 * alone, "{equal} {alone} {fast:?}");
+    }
 }
 
 /// Pairs whose second path is much the slower one, and loses packets.

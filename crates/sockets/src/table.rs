@@ -466,7 +466,7 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         send_buffer: 1 << 20,
         rto_max: Duration::from_secs(60),
         // The peer may be any SCTP, and make a second association of the original that comes when a copy's is over.
-        cookie_race: false,
+        handshake_race: false,
         accept: false,
         report_undelivered: true,
         ..config

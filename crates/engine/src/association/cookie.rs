@@ -17,7 +17,7 @@
 //!
 //! The MAC is HMAC-SHA256 over all that follows it. Nothing is read before the MAC has been checked.
 //!
-//! Where copies of a COOKIE ECHO race over all paths (`Config::cookie_race`), one may reach others: an address that
+//! Where copies of a COOKIE ECHO race over all paths (`Config::handshake_race`), one may reach others: an address that
 //! we list can be another host's in the network of the peer. A host that knows the peer's tag can answer a HEARTBEAT in
 //! our place. So what nobody needs but us is encrypted there: tie-tags, the numbers of the peer, and the offers, from
 //! which the keys of RFC 4895 follow.

@@ -1,4 +1,4 @@
-//! Over which paths a COOKIE ECHO leaves: its repetitions, and copies of the first one (`Config::cookie_race`).
+//! Over which paths a COOKIE ECHO leaves: its repetitions, and copies of the first one (`Config::handshake_race`).
 
 use super::packets::Packets;
 use super::state::CookieEchoed;

@@ -25,6 +25,8 @@ const MAX_REASON: usize = 256;
 pub(crate) struct Ending<'a> {
     id: AssociationId,
     local_tag: VerificationTag,
+    /// Copies of our INIT have left.
+    copied: bool,
     pub(super) state: &'a mut State,
     pub(super) sender: &'a mut Sender,
     peer: &'a mut Option<Peer>,
@@ -37,6 +39,7 @@ impl Association {
         Ending {
             id: self.id,
             local_tag: self.handshake.local_tag,
+            copied: self.handshake.copied,
             state: &mut self.state,
             sender: &mut self.sender,
             peer: &mut self.peer,
@@ -135,6 +138,13 @@ impl Ending<'_> {
             return self.close(cx, CloseReason::Graceful);
         }
         let first = abort.causes.iter().next().and_then(Result::ok);
+        let refuses_init = matches!(first, Some(Cause::RestartWithNewAddresses(_)));
+        if refuses_init && self.copied && !matches!(self.state, State::CookieWait(_)) {
+            // A copy of our INIT was late, and came by a NAT from an address that the peer did not know. The association
+            // that another one has begun goes on.
+            cx.counters.unexpected_chunks += 1;
+            return;
+        }
         if let Some(Cause::UserInitiatedAbort(reason)) = first {
             cx.abort_reasons.keep(self.id, reason);
         }
@@ -219,8 +229,7 @@ impl Ending<'_> {
         if waiting.unreachable.len() == waiting.candidates.len() {
             self.close(cx, CloseReason::Unreachable);
         } else if waiting.candidates.get(waiting.current) == Some(&addr) {
-            waiting.next_candidate();
-            waiting.t1.send_again();
+            waiting.leave_candidate();
         }
     }
 

@@ -69,7 +69,7 @@ impl Addressing<'_> {
         self.path_manager().set_path_state(cx, id, PathState::Active);
         if is_new {
             self.leave_other_ports(cx, id);
-            if cx.config.cookie_race {
+            if cx.config.handshake_race {
                 self.sender.overtake(cx.now, id, self.paths);
             }
         }

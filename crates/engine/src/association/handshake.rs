@@ -27,6 +27,8 @@ pub(crate) struct Handshake {
     pub local_tsn: Tsn,
     /// We have sent the INIT.
     pub initiated: bool,
+    /// Copies of the INIT have left over other ways. Each is answered.
+    pub copied: bool,
     /// Made when the first cookie needs them (section 5.2.2).
     pub tie: Option<TieTags>,
     /// Whether the peer may know our address of this path alone.

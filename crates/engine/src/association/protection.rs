@@ -364,6 +364,11 @@ impl Association {
 
     /// A packet came without protection that had to be protected.
     fn handle_unprotected(&mut self, cx: &mut Context<'_>, packet: Packet<'_>) {
+        let is_init_ack = matches!(packet.chunks().next(), Some(Ok(Chunk::InitAck(_))));
+        if is_init_ack && self.handshake.copied {
+            cx.counters.late_init_acks += 1;
+            return;
+        }
         cx.counters.unprotected_packets += 1;
         if !is_abort(packet, false) {
             return;

@@ -32,24 +32,20 @@ use manypath_wire::packet::CommonHeader;
 use manypath_wire::{Tsn, VerificationTag};
 
 impl Association {
-    /// An association that sends INITs over `candidates` in turn. There is at least one.
+    /// An association that sends INITs over `candidates` in turn, of which there is at least one: over the first
+    /// `together` at once.
     pub(crate) fn connect(
         cx: &mut Context<'_>,
         id: AssociationId,
         ports: Ports,
         local_tag: VerificationTag,
-        candidates: Vec<PathAddr>,
+        (candidates, together): (Vec<PathAddr>, usize),
     ) -> Option<Self> {
         let first = *candidates.first()?;
         let local_tsn = Tsn(cx.rng.next_u32());
         let mut paths = Paths::new();
         paths.add(first, cx.mtu(&first), PathState::Active, cx.config)?;
-        let state = State::CookieWait(CookieWait {
-            t1: Retry::new(),
-            candidates,
-            current: 0,
-            unreachable: Vec::new(),
-        });
+        let state = State::CookieWait(CookieWait::new(candidates, together, Retry::new()));
         let sender = Sender::new(cx.config, local_tsn, 0, cx.config.streams);
         let own = (Offer::own(cx.config, cx.rng), KeyOffer::of_init(cx.config, cx.rng));
         let mut association = Self::new(cx, id, ports, (local_tag, local_tsn), first, sender, own);
@@ -77,6 +73,7 @@ impl Association {
                 local_tag,
                 local_tsn,
                 initiated: false,
+                copied: false,
                 tie: None,
                 withheld: Withheld::by(cx.config),
             },
@@ -136,7 +133,9 @@ impl Association {
         ack: &InitAck<'_>,
     ) {
         let State::CookieWait(waiting) = &self.state else {
-            cx.counters.unexpected_chunks += 1;
+            let is_late = self.handshake.copied;
+            cx.counters.late_init_acks += u64::from(is_late);
+            cx.counters.unexpected_chunks += u64::from(!is_late);
             return;
         };
         let round_trip = waiting.t1.round_trip(cx.now);
@@ -193,14 +192,14 @@ impl Association {
         let report = joined(&received.unrecognized);
         let (t1, cookie) = (Retry::new(), cookie.to_vec());
         // The handshake's own path carries the original.
-        let next_copy = (cx.config.cookie_race && cx.config.multipath).then_some(1);
+        let next_copy = (cx.config.handshake_race && cx.config.multipath).then_some(1);
         let echoed = CookieEchoed { t1, cookie, report, next_copy };
-        // The list of paths begins anew where an earlier INIT than the last one, over other addresses, is answered.
-        let answered = self.paths.by_addr(&addr).and_then(|id| self.paths.get(id));
-        let counted = answered.map(|path| *path.stats());
+        // The list of paths begins anew where another INIT than the one over the first of them is answered.
+        let counted: Vec<_> = self.paths.iter().map(|path| (path.addr(), *path.stats())).collect();
         self.addressing().learn_paths(cx, addr, &received.announcement.addresses, None);
-        if let Some((path, counted)) = self.paths.get_mut(HANDSHAKE).zip(counted) {
-            *path.stats_mut() = counted;
+        for (addr, counted) in counted {
+            let path = self.paths.by_addr(&addr).and_then(|id| self.paths.get_mut(id));
+            path.into_iter().for_each(|path| *path.stats_mut() = counted);
         }
         self.learn_peer(cx, received.announcement, None);
         self.paths.sample(cx.now, HANDSHAKE, round_trip);
@@ -215,7 +214,7 @@ impl Association {
     pub(super) fn handle_cookie_ack(&mut self, cx: &mut Context<'_>, via: PathId) {
         let State::CookieEchoed(echoed) = &self.state else {
             // Each copy is answered.
-            let awaited = self.handshake.initiated && cx.config.cookie_race;
+            let awaited = self.handshake.initiated && cx.config.handshake_race;
             cx.counters.unexpected_chunks += u64::from(!awaited);
             return;
         };
@@ -244,8 +243,7 @@ impl Association {
         self.security.leave_room(&mut self.sender);
         self.addresses = None;
         let candidates = alloc::vec![self.handshake.path];
-        let unreachable = Vec::new();
-        self.state = State::CookieWait(CookieWait { t1, candidates, current: 0, unreachable });
+        self.state = State::CookieWait(CookieWait::new(candidates, 1, t1));
     }
 
     /// The handshake is complete.

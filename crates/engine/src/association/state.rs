@@ -33,19 +33,53 @@ pub(crate) struct CookieWait {
     pub t1: Retry,
     /// Ways to the peer, tried in turn (section 5.1).
     pub candidates: Vec<PathAddr>,
-    /// The one in use.
+    /// How many of the first ones are tried at once: at least one.
+    pub together: usize,
+    /// The one in use. Of those that are tried at once the first.
     pub current: usize,
+    /// The one to which the last INIT went.
+    pub sent: usize,
     /// Candidates of which the network said that nobody listens there.
     pub unreachable: Vec<PathAddr>,
 }
 
 impl CookieWait {
-    /// Turns to the next candidate that is not known to be unreachable.
+    /// Nothing is sent yet. There is at least one candidate.
+    pub(crate) fn new(candidates: Vec<PathAddr>, together: usize, t1: Retry) -> Self {
+        Self { t1, candidates, together, current: 0, sent: 0, unreachable: Vec::new() }
+    }
+
+    /// Where an INIT goes now: the one that T1-init wants sent, or a copy of it.
+    pub(crate) fn next_init(&mut self) -> Option<PathAddr> {
+        self.sent = match self.t1.is_due() {
+            true => self.current,
+            false => (self.sent + 1..self.together).find(|place| self.is_usable(*place))?,
+        };
+        self.candidates.get(self.sent).copied()
+    }
+
+    /// Turns to the next candidate that is not known to be unreachable, beyond those that are tried at once.
     pub(crate) fn next_candidate(&mut self) {
         let count = self.candidates.len();
-        let turns = (1..=count).map(|step| (self.current + step) % count);
-        let usable = |turn: &usize| !self.unreachable.contains(&self.candidates[*turn]);
-        self.current = turns.clone().find(usable).unwrap_or(self.current);
+        let last = if self.current < self.together { self.together - 1 } else { self.current };
+        let mut turns = (1..=count).map(|step| (last + step) % count);
+        self.current = turns.find(|turn| self.is_usable(*turn)).unwrap_or(self.current);
+    }
+
+    /// The candidate in use cannot be reached.
+    pub(crate) fn leave_candidate(&mut self) {
+        let mut rest = self.current + 1..self.together;
+        if let Some(other) = rest.find(|place| self.is_usable(*place)) {
+            // It has an INIT already, or gets a copy.
+            self.current = other;
+        } else {
+            self.next_candidate();
+            self.t1.send_again();
+        }
+    }
+
+    fn is_usable(&self, place: usize) -> bool {
+        self.candidates.get(place).is_some_and(|it| !self.unreachable.contains(it))
     }
 }
 

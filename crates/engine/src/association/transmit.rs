@@ -16,7 +16,7 @@ use super::tcb::Association;
 use super::teardown;
 use crate::ecn::Ecn;
 use crate::event::Event;
-use crate::path::{Path, PathId};
+use crate::path::{Path, PathId, PathState};
 use crate::send::Sender;
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
@@ -69,17 +69,22 @@ impl Association {
         }
     }
 
-    /// INIT, alone in its packet with tag 0. IP may fragment it where it is too large for the path.
+    /// INIT, alone in its packet with tag 0. IP may fragment it where it is too large for the path. Copies follow it
+    /// over the other ways that are tried at once (`Config::handshake_race`).
     fn transmit_init(&mut self, cx: &Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
-        let State::CookieWait(waiting) = &self.state else { return None };
-        if !waiting.t1.is_due() {
-            return None;
-        }
-        let addr = *waiting.candidates.get(waiting.current)?;
+        let State::CookieWait(waiting) = &mut self.state else { return None };
+        let (is_copy, addr) = (!waiting.t1.is_due(), waiting.next_init()?);
         self.handshake.path = addr;
+        self.handshake.copied |= is_copy;
         self.paths.forget_policies();
-        let first = self.paths.primary();
-        let path = self.paths.get_mut(first)?;
+        let id = match self.paths.by_addr(&addr) {
+            Some(id) => id,
+            None if is_copy => {
+                self.paths.add(addr, cx.mtu(&addr), PathState::Unconfirmed, cx.config)?
+            }
+            None => self.paths.primary(),
+        };
+        let path = self.paths.get_mut(id)?;
         path.readdress(addr, cx.mtu(&addr));
         let (size, rto) = (path.packet_size(), path.rtt().rto());
         let families = self.handshake.families(cx, cx.realm_of(addr.local.ip()));
@@ -92,17 +97,18 @@ impl Association {
         packet.push(&Chunk::Init(init)).ok()?;
         self.statistics.on_packet_sent(&packet);
         let len = packet.finish();
-        if let Some(t1) = self.state.retry_mut() {
+        // Copies leave at the same time: one timer is that of all.
+        if let Some(t1) = self.state.retry_mut().filter(|_| !is_copy) {
             t1.on_send(cx.now, rto);
         }
-        let transmit = self.packets().one(first, len, batch)?;
+        let transmit = self.packets().one(id, len, batch)?;
         Some(Transmit { may_fragment: len > size, ..transmit })
     }
 
     /// COOKIE ECHO, then the report of unrecognized parameters, then DATA: the user's first bytes
     /// travel one round trip earlier. On an unconfirmed path a HEARTBEAT goes along instead of DATA
     /// (section 5.4). IP may fragment it where the path has become too narrow for the cookie. Copies of the
-    /// first one follow it over the other paths (`Config::cookie_race`). In an association that resumes, DATA
+    /// first one follow it over the other paths (`Config::handshake_race`). In an association that resumes, DATA
     /// follows in packets of its own, because a DTLS chunk is always alone.
     fn transmit_cookie_echo(
         &mut self,

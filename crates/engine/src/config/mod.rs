@@ -214,10 +214,12 @@ pub struct Config {
     pub nagle: bool,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
-    /// Whether the first COOKIE ECHO leaves over all paths at once, with a HEARTBEAT on those that are not confirmed, as
-    /// section 5.4 allows. Otherwise only its repetitions take other paths. For peers that refuse used cookies. Cookies
+    /// Whether the handshake ends over the fastest of several paths. Each INIT leaves at once over all ways to the peer that
+    /// are as near and as much wanted as the first one, from interfaces of their own, and the first answer counts. The first
+    /// COOKIE ECHO leaves over all paths, with a HEARTBEAT on those that are not confirmed, as section 5.4 allows. Otherwise
+    /// only repetitions of either take other paths. Only with `multipath`, and for peers that refuse used cookies. Cookies
     /// made here are encrypted in part, because copies may reach others.
-    pub cookie_race: bool,
+    pub handshake_race: bool,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
     pub multipath: bool,
     /// Whether messages may be interleaved with those of other streams (I-DATA, RFC 8260) where the
@@ -413,7 +415,7 @@ impl Default for Config {
             loss_recovery: LossRecovery::Rack,
             nagle: false,
             cookie_life: Duration::from_secs(60),
-            cookie_race: true,
+            handshake_race: true,
             multipath: true,
             interleaving: false,
             partial_reliability: false,

@@ -247,7 +247,7 @@ fn make_cookie(
         peer,
         path,
         listed: None,
-        encrypted: cx.config.cookie_race,
+        encrypted: cx.config.handshake_race,
     }
 }
 

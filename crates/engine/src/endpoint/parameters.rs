@@ -151,9 +151,12 @@ impl Endpoint {
         if candidates.is_empty() {
             return Err(ConnectError::NoLocalAddress);
         }
+        let races = config.handshake_race && config.multipath;
+        let together = if races { pairing::gather(&mut candidates, &allowed, wanted) } else { 1 };
         let ports = self.free_ports(remote, own, port).ok_or(ConnectError::AlreadyConnected)?;
         let (tag, id) = (self.fresh_tag(), self.next_id());
         let mut cx = context!(self, now, parameters);
+        let candidates = (candidates, together);
         let mut association = Association::connect(&mut cx, id, ports, tag, candidates)
             .ok_or(ConnectError::NoLocalAddress)?;
         association.parameters = parameters;

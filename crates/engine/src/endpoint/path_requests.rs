@@ -28,7 +28,7 @@ impl Endpoint {
             .is_some()
     }
 
-    /// Sends the INIT of an association again, to the same address and ahead of T1-init, if it was sent once and has no
+    /// Sends the INIT of an association again, to the same addresses and ahead of T1-init, if it was sent once and has no
     /// answer. Whether it does.
     pub fn repeat_init(&mut self, now: Instant, id: AssociationId) -> bool {
         self.with(now, id, |it, _| it.state.repeat_init().then_some(())).is_some()

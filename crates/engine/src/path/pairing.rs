@@ -3,13 +3,16 @@
 //! Both endpoints apply the same rules to the same two address lists, so both see the same pairs.
 
 use crate::config::LocalAddress;
-use crate::path::{PathAddr, PathRule};
+use crate::path::{PathAddr, PathRule, scope};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 /// Most addresses of a peer that are taken from its INIT or INIT ACK, and most of our own that are
 /// announced. Bounds what a single packet can make an endpoint keep.
 pub(crate) const MAX_ADDRESSES: usize = 16;
+
+/// Most ways to a peer over which an INIT leaves at once.
+const MAX_AT_ONCE: usize = 4;
 
 /// The pairs of an association whose handshake ran over `handshake`, which is the first of them.
 ///
@@ -105,6 +108,37 @@ pub(crate) fn candidates(
         (near, PathRule::policy(rules, &pair(local)).reluctance())
     });
     fitting.into_iter().map(pair).collect()
+}
+
+/// Puts those of `candidates` to the front that are as near and as much wanted as the first one, each from an interface of
+/// its own: none is worse than it before it is tried. Returns how many they are, the first included. A private address may
+/// be another host's in the network of another uplink, and has the first one alone.
+pub(crate) fn gather(
+    candidates: &mut [PathAddr],
+    locals: &[LocalAddress],
+    rules: &[PathRule],
+) -> usize {
+    let traits = |pair: &PathAddr| {
+        let local = locals.iter().find(|local| local.addr.ip() == pair.local.ip());
+        let near = local.and_then(|local| local.matching_prefix(pair.remote.ip()));
+        let interface = local.map_or(0, |local| local.interface);
+        (interface, (near, PathRule::policy(rules, pair).reluctance()))
+    };
+    let Some(first) = candidates.first().map(traits) else { return 0 };
+    let mut interfaces = alloc::vec![first.0];
+    let mut together = 1;
+    let is_private = candidates.first().is_some_and(|it| scope::is_private(it.remote.ip()));
+    let count = if is_private { 1 } else { candidates.len() };
+    for place in 1..count {
+        let (interface, worth) = traits(&candidates[place]);
+        let is_new = interface == 0 || !interfaces.contains(&interface);
+        if is_new && worth == first.1 && together < MAX_AT_ONCE {
+            candidates[together..=place].rotate_right(1);
+            interfaces.push(interface);
+            together += 1;
+        }
+    }
+    together
 }
 
 /// The addresses among `remotes` that can be reached from `local`, those of its own network first.

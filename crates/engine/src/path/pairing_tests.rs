@@ -1,6 +1,8 @@
-use super::{acceptable, announced, candidates, is_on_other_link, may_pair, pairs, same_scope};
+use super::{
+    acceptable, announced, candidates, gather, is_on_other_link, may_pair, pairs, same_scope,
+};
 use crate::config::LocalAddress;
-use crate::path::PathAddr;
+use crate::path::{PathAddr, PathPolicy, PathRole, PathRule};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -161,4 +163,34 @@ fn a_link_local_address_is_another_host_on_another_link() {
     assert!(!is_on_other_link(&at(2), &at(0)), "the link is not known");
     let global = |scope| SocketAddr::V6(SocketAddrV6::new("fd00::9".parse().unwrap(), 7, 0, scope));
     assert!(!is_on_other_link(&global(2), &global(3)));
+}
+
+#[test]
+fn ways_that_are_as_good_before_they_are_tried_are_tried_at_once() {
+    let on = |addr, interface| LocalAddress { interface, ..local(addr, 24) };
+    let locals = [
+        on("192.168.1.5", 1),
+        on("192.168.1.6", 1),
+        on("10.9.0.3", 2),
+        on("10.8.0.3", 3),
+        on("10.7.0.3", 4),
+    ];
+    let rule = |text, policy| PathRule { local: Some(ip(text)), remote: None, policy };
+    let backup = PathPolicy { role: PathRole::Backup, ..PathPolicy::default() };
+    let server = |local| pair(local, "198.51.100.1");
+    let mut ways = candidates(&locals, socket("198.51.100.1"), &[]);
+    assert_eq!(gather(&mut ways, &locals, &[rule("10.8.0.3", backup)]), 3);
+    let expected = ["192.168.1.5", "10.9.0.3", "10.7.0.3", "192.168.1.6", "10.8.0.3"].map(server);
+    assert_eq!(ways, expected);
+    // In the network of the neighbour of one uplink, or in anybody's.
+    for (private, from) in [("10.9.0.9", "10.9.0.3"), ("10.1.0.9", "192.168.1.5")] {
+        let mut ways = candidates(&locals, socket(private), &[]);
+        assert_eq!(gather(&mut ways, &locals, &[]), 1);
+        assert_eq!(ways[0], pair(from, private));
+    }
+    let locals = [locals[0], local("203.0.113.7", 24)];
+    let mut near = candidates(&locals, socket("203.0.113.1"), &[]);
+    assert_eq!(gather(&mut near, &locals, &[]), 1);
+    assert_eq!(near[0], pair("203.0.113.7", "203.0.113.1"));
+    assert_eq!(gather(&mut [], &locals, &[]), 0);
 }

@@ -22,6 +22,7 @@ mod ecn;
 mod encapsulation;
 mod extensions;
 mod failures;
+mod handshake_race;
 mod hostile;
 mod interactive;
 mod interleaving;

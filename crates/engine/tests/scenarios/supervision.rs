@@ -101,7 +101,7 @@ fn a_peer_is_given_up_after_as_many_errors_as_the_user_wants() {
 fn unmeasured(paths: u8) -> (Pair, AssociationId, AssociationId) {
     let by_srtt = |side| {
         let heartbeat_interval = Duration::from_secs(1);
-        let mut config = Config { cookie_race: false, heartbeat_interval, ..config(side) };
+        let mut config = Config { handshake_race: false, heartbeat_interval, ..config(side) };
         config.experiment.sack_path = SackPath::SmallestSrtt;
         config
     };

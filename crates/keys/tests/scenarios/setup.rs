@@ -153,3 +153,18 @@ fn a_peer_that_does_not_encrypt_is_told_from_one_that_does() {
         manypath_keys::KeyManagement::begin(pair.now, &mut pair.a.endpoint, id, &identity(), None);
     assert_eq!(begun.err(), Some(Failure::NotAgreed));
 }
+
+/// The slow uplink brings a copy of the INIT when both ends have keys already.
+#[test]
+fn the_answer_to_a_late_copy_of_the_init_is_no_packet_without_protection() {
+    let mut it = Managed::new(2);
+    it.pair = Pair::uplinks(&[300, 10], offering(Side::A), offering(Side::Z));
+    it.pair.handled = Some([0; 2]);
+    it.a.id = Some(it.pair.connect_to_server());
+    it.run(Duration::from_secs(2));
+    assert_eq!(it.peers(), it.identities());
+    let counters = it.pair.a.endpoint.counters();
+    assert_eq!((counters.late_init_acks, counters.unprotected_packets), (1, 0));
+    assert_eq!(counters.unexpected_chunks, 0);
+    assert_eq!(it.pair.z.endpoint.counters().doubted_peers, 0);
+}

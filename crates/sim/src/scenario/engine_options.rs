@@ -56,7 +56,7 @@ const OPTIONS: &[EngineOption] = options![
     hystart,
     ecn,
     loss_recovery,
-    cookie_race,
+    handshake_race,
     multipath,
     congestion,
     stream_scheduling,

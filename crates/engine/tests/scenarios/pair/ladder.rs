@@ -1,14 +1,13 @@
 //! One line of the ladder for each packet.
 
 use super::Side;
-use manypath_engine::PathAddr;
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
 use std::net::IpAddr;
 
-/// The path is the third-last byte of the addresses.
-pub(super) fn path_number(addr: &PathAddr) -> u8 {
-    match addr.remote.ip() {
+/// The link is the third-last byte of an address.
+pub(super) fn link_number(address: IpAddr) -> u8 {
+    match address {
         IpAddr::V4(v4) => v4.octets()[1],
         IpAddr::V6(_) => 0,
     }

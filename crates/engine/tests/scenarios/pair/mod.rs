@@ -11,6 +11,7 @@
 //! With several paths, a `1` or `2` names the path of all lines that are not on path 1.
 
 mod ladder;
+mod uplinks;
 
 use crate::chance::Chance;
 use bytes::Bytes;
@@ -73,6 +74,8 @@ pub(crate) struct Pair {
     pub(crate) links: BTreeMap<u8, Link>,
     /// What NATs in front of A make of its addresses. Z reaches no others then.
     pub(crate) nat: BTreeMap<SocketAddr, SocketAddr>,
+    /// Z has one address: the links are those of the addresses of A.
+    pub(crate) by_uplink: bool,
     /// Addresses that nothing leaves or reaches.
     pub(crate) gone: Vec<IpAddr>,
     /// No ladder is kept.
@@ -223,6 +226,7 @@ impl Pair {
             z: node(endpoint(Side::Z, paths, z, 2)),
             ladder: Vec::new(),
             nat: BTreeMap::new(),
+            by_uplink: false,
             gone: Vec::new(),
             links: (1..=paths).map(|path| (path, link)).collect(),
             quiet: false,
@@ -411,7 +415,7 @@ impl Pair {
 
     /// Whether the link cannot take the packet. Its sender may be told.
     fn is_too_big(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) -> bool {
-        let number = ladder::path_number(&addr);
+        let number = self.link_of(from, &addr);
         let link = self.links.get(&number).filter(|link| bytes.len() > link.largest);
         let Some((reports, largest)) = link.map(|link| (link.reports, link.largest)) else {
             return false;
@@ -436,7 +440,7 @@ impl Pair {
         }
         let translated = self.translate(from, addr);
         let addr = translated.unwrap_or(addr);
-        let number = ladder::path_number(&addr);
+        let number = self.link_of(from, &addr);
         let now = self.now;
         let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
         let eaten = self.bits == Bits::Dropped && ecn.is_capable();
@@ -468,6 +472,14 @@ impl Pair {
             self.sequence += 1;
             let flying = Flying { to: from.other(), path, bytes, delivery };
             self.flying.insert((at + later, self.sequence), flying);
+        }
+    }
+
+    /// The number of the link that a packet takes.
+    fn link_of(&self, from: Side, addr: &PathAddr) -> u8 {
+        match from {
+            Side::A if self.by_uplink => ladder::link_number(addr.local.ip()),
+            Side::A | Side::Z => ladder::link_number(addr.remote.ip()),
         }
     }
 
