@@ -118,6 +118,12 @@ impl PathManager<'_> {
         }
     }
 
+    /// Packets are protected from now on, and what left before without protection gets no answer.
+    pub(crate) fn probe_under_protection(&mut self) {
+        let waits = |path: &Path| !path.health().is_confirmed() && !path.health().is_suspended();
+        self.paths.ids(waits).iter().for_each(|id| self.probe(*id));
+    }
+
     /// Sends a HEARTBEAT on `id` as soon as possible, unless none are sent in this state. It carries the path's policy
     /// to the peer; its loss is noticed as that of any.
     pub(super) fn probe(&mut self, id: PathId) {

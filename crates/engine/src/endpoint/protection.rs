@@ -73,6 +73,7 @@ impl Endpoint {
     ) -> Result<(), ProtectionError> {
         self.change_protection(now, id, Protection::require)?;
         self.with(now, id, |it, cx| {
+            it.path_manager().probe_under_protection();
             let is_protected = it.security.requires_protection();
             it.addressing().reveal_if_protected(cx, is_protected);
         });

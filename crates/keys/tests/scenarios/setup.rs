@@ -4,7 +4,7 @@ use crate::chance::Chance;
 use crate::managed::Managed;
 use crate::messages::{identity, offering};
 use crate::pair::{Chaos, Pair, Side, config, millis};
-use manypath_engine::{CloseReason, Config, Duration};
+use manypath_engine::{CloseReason, Config, Duration, PathState};
 use manypath_keys::{Failure, Identity};
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
@@ -164,7 +164,31 @@ fn the_answer_to_a_late_copy_of_the_init_is_no_packet_without_protection() {
     it.run(Duration::from_secs(2));
     assert_eq!(it.peers(), it.identities());
     let counters = it.pair.a.endpoint.counters();
-    assert_eq!((counters.late_init_acks, counters.unprotected_packets), (1, 0));
+    // The server's first HEARTBEAT over the slow uplink left before there were keys.
+    assert_eq!((counters.late_init_acks, counters.unprotected_packets), (1, 1));
     assert_eq!(counters.unexpected_chunks, 0);
     assert_eq!(it.pair.z.endpoint.counters().doubted_peers, 0);
+}
+
+/// What asked there before the keys is not answered any more.
+#[test]
+fn a_slow_path_is_confirmed_two_round_trips_after_packets_are_protected() {
+    for delays in [[300, 10], [10, 300]] {
+        let mut it = Managed::new(2);
+        it.pair = Pair::uplinks(&delays, offering(Side::A), offering(Side::Z));
+        it.pair.handled = Some([0; 2]);
+        it.issue_tickets();
+        for resumes in [false, true] {
+            let id = it.pair.connect_to_server();
+            it.a.id = Some(id);
+            it.offer(Side::A, id);
+            it.run(millis(1400));
+            assert_eq!(it.peers(), it.identities());
+            let paths = it.pair.a.endpoint.status(it.pair.now, id).unwrap().paths;
+            let states: Vec<_> = paths.iter().map(|path| path.state).collect();
+            assert_eq!(states, [PathState::Active; 2], "{delays:?}, resumes: {resumes}");
+            it.run(Duration::from_secs(2));
+            it.disconnect();
+        }
+    }
 }
