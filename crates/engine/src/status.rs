@@ -315,6 +315,8 @@ counters! {
     unknown_chunks,
     /// INIT ACKs that answer another copy of the INIT than the first one that was answered.
     late_init_acks,
+    /// ABORTs that refuse one of several copies of the INIT, where another one counts.
+    refused_init_copies,
     /// Chunks that have no meaning in the state in which they arrived.
     unexpected_chunks,
     /// ERROR chunks received.

@@ -175,7 +175,8 @@ impl Addressing<'_> {
                 self.peer_addresses.push(*address);
             }
         }
-        let fits = self.paths.iter().next().is_some_and(|path| path.addr() == handshake);
+        // A path for each copy of an INIT: which ones stay is said by the pairs alone.
+        let fits = self.paths.len() == 1 && self.paths.by_addr(&handshake).is_some();
         if !fits {
             *self.paths = self.paths.emptied();
         }

@@ -118,7 +118,9 @@ impl Ending<'_> {
         if is_leaving {
             cx.counters.unexpected_chunks += 1;
         } else if self.is_tag_good(arrival, abort.tag_reflected) {
-            self.aborted_by_peer(cx, abort);
+            if !self.refuses_copy(cx, arrival.addr, abort) {
+                self.aborted_by_peer(cx, abort);
+            }
         } else {
             cx.counters.bad_tag += 1;
         }
@@ -138,17 +140,36 @@ impl Ending<'_> {
             return self.close(cx, CloseReason::Graceful);
         }
         let first = abort.causes.iter().next().and_then(Result::ok);
-        let refuses_init = matches!(first, Some(Cause::RestartWithNewAddresses(_)));
-        if refuses_init && self.copied && !matches!(self.state, State::CookieWait(_)) {
-            // A copy of our INIT was late, and came by a NAT from an address that the peer did not know. The association
-            // that another one has begun goes on.
-            cx.counters.unexpected_chunks += 1;
-            return;
-        }
         if let Some(Cause::UserInitiatedAbort(reason)) = first {
             cx.abort_reasons.keep(self.id, reason);
         }
         self.close(cx, CloseReason::PeerAborted(first.map(|cause| cause.code())));
+    }
+
+    /// Whether an ABORT from `addr` refuses one of several copies of our INIT, and another one counts. Each is answered by
+    /// itself: behind a NAT a late one comes from an address that the peer does not know, and one of a crowded address
+    /// may find no place. Nothing else is heard over a way before what answers its INIT, so later on the way is not
+    /// confirmed yet.
+    pub(crate) fn refuses_copy(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        abort: &Abort<'_>,
+    ) -> bool {
+        if !self.copied || abort.tag_reflected {
+            return false;
+        }
+        let another_counts = match self.state {
+            State::CookieWait(waiting) => waiting.refused(addr),
+            State::Closed => false,
+            _ => {
+                let paths = &*self.packets.paths;
+                let path = paths.by_addr(&addr).and_then(|id| paths.get(id));
+                path.is_some_and(|path| !path.health().is_confirmed())
+            }
+        };
+        cx.counters.refused_init_copies += u64::from(another_counts);
+        another_counts
     }
 
     /// The peer's host knows no SCTP, says an ICMP message about a packet of ours, an INIT or not. RFC

@@ -355,7 +355,7 @@ impl Association {
             Kind::Plain if protection.takes_plain(&packet) => {
                 self.process_packet(cx, (addr, packet, false), frame, authenticity);
             }
-            Kind::Plain => self.handle_unprotected(cx, packet),
+            Kind::Plain => self.handle_unprotected(cx, addr, packet),
             Kind::Bundled => cx.counters.bundled_records += 1,
             // Keys for restarts are not supported, and there are no others yet: see `handle_record`.
             Kind::Record => OpenError::UnknownEpoch.count(cx.counters),
@@ -363,26 +363,28 @@ impl Association {
     }
 
     /// A packet came without protection that had to be protected.
-    fn handle_unprotected(&mut self, cx: &mut Context<'_>, packet: Packet<'_>) {
+    fn handle_unprotected(&mut self, cx: &mut Context<'_>, addr: PathAddr, packet: Packet<'_>) {
         let is_init_ack = matches!(packet.chunks().next(), Some(Ok(Chunk::InitAck(_))));
         if is_init_ack && self.handshake.copied {
             cx.counters.late_init_acks += 1;
             return;
         }
-        cx.counters.unprotected_packets += 1;
-        if !is_abort(packet, false) {
-            return;
-        }
-        // A peer that does not take the cookie has no keys. Nothing has shown yet that it had any.
-        let refused = matches!(self.state, State::CookieEchoed(_));
         let mut chunks = packet.chunks().map_while(Result::ok);
         let abort = chunks.find_map(|chunk| {
             let Chunk::Abort(abort) = chunk else { return None };
             Some(abort)
         });
+        let abort = abort.filter(|_| is_abort(packet, false));
+        if abort.is_some_and(|abort| self.ending().refuses_copy(cx, addr, &abort)) {
+            return;
+        }
+        cx.counters.unprotected_packets += 1;
+        // A peer that does not take the cookie has no keys. Nothing has shown yet that it had any.
+        let refused = matches!(self.state, State::CookieEchoed(_));
         match abort {
             Some(abort) if refused => self.ending().aborted_by_peer(cx, &abort),
-            Some(_) | None => doubt::begin(self, cx),
+            Some(_) => doubt::begin(self, cx),
+            None => {}
         }
     }
 

@@ -180,7 +180,9 @@ impl Association {
         (round_trip, longest): (Option<Duration>, Duration),
     ) {
         let cookie = received.cookie.unwrap_or_default();
-        let room = self.paths.iter().next().map_or(0, |path| largest_value(path.packet_size()));
+        let answered = self.paths.by_addr(&addr).and_then(|id| self.paths.get(id));
+        let room = answered.or_else(|| self.paths.iter().next());
+        let room = room.map_or(0, |path| largest_value(path.packet_size()));
         let auth =
             self.security.auth_len_to(received.announcement.auth.as_ref(), types::COOKIE_ECHO);
         if cookie.len() + auth > room {

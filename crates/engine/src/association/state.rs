@@ -39,7 +39,7 @@ pub(crate) struct CookieWait {
     pub current: usize,
     /// The one to which the last INIT went.
     pub sent: usize,
-    /// Candidates of which the network said that nobody listens there.
+    /// Candidates of which the network said that nobody listens there, or over which the peer has refused an INIT.
     pub unreachable: Vec<PathAddr>,
 }
 
@@ -76,6 +76,22 @@ impl CookieWait {
             self.next_candidate();
             self.t1.send_again();
         }
+    }
+
+    /// The peer has refused the INIT that came by `addr`, one of those that are tried at once. Returns whether others of
+    /// them are left.
+    pub(crate) fn refused(&mut self, addr: PathAddr) -> bool {
+        let Some(place) = self.candidates.iter().position(|it| *it == addr) else { return false };
+        if !(0..self.together).any(|other| other != place && self.is_usable(other)) {
+            return false;
+        }
+        if !self.unreachable.contains(&addr) {
+            self.unreachable.push(addr);
+        }
+        if place == self.current {
+            self.leave_candidate();
+        }
+        true
     }
 
     fn is_usable(&self, place: usize) -> bool {

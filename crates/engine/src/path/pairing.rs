@@ -3,7 +3,7 @@
 //! Both endpoints apply the same rules to the same two address lists, so both see the same pairs.
 
 use crate::config::LocalAddress;
-use crate::path::{PathAddr, PathRule, scope};
+use crate::path::{PathAddr, PathRole, PathRule, scope};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
@@ -111,8 +111,8 @@ pub(crate) fn candidates(
 }
 
 /// Puts those of `candidates` to the front that are as near and as much wanted as the first one, each from an interface of
-/// its own: none is worse than it before it is tried. Returns how many they are, the first included. A private address may
-/// be another host's in the network of another uplink, and has the first one alone.
+/// its own. Returns how many they are, the first included: that one alone where packets cost money or a role says that
+/// they are unwelcome, and for a private address, which may be another host's in the network of another uplink.
 pub(crate) fn gather(
     candidates: &mut [PathAddr],
     locals: &[LocalAddress],
@@ -125,10 +125,12 @@ pub(crate) fn gather(
         (interface, (near, PathRule::policy(rules, pair).reluctance()))
     };
     let Some(first) = candidates.first().map(traits) else { return 0 };
+    let policy = PathRule::policy(rules, &candidates[0]);
+    let is_welcome = policy.role == PathRole::Normal && policy.metered.is_none();
     let mut interfaces = alloc::vec![first.0];
     let mut together = 1;
     let is_private = candidates.first().is_some_and(|it| scope::is_private(it.remote.ip()));
-    let count = if is_private { 1 } else { candidates.len() };
+    let count = if is_private || !is_welcome { 1 } else { candidates.len() };
     for place in 1..count {
         let (interface, worth) = traits(&candidates[place]);
         let is_new = interface == 0 || !interfaces.contains(&interface);

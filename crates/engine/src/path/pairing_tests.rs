@@ -182,6 +182,10 @@ fn ways_that_are_as_good_before_they_are_tried_are_tried_at_once() {
     assert_eq!(gather(&mut ways, &locals, &[rule("10.8.0.3", backup)]), 3);
     let expected = ["192.168.1.5", "10.9.0.3", "10.7.0.3", "192.168.1.6", "10.8.0.3"].map(server);
     assert_eq!(ways, expected);
+    // Where each packet costs money, one must do.
+    let metered = PathPolicy { metered: Some(1000), ..PathPolicy::default() };
+    let all = PathRule { local: None, remote: None, policy: metered };
+    assert_eq!(gather(&mut candidates(&locals, socket("198.51.100.1"), &[]), &locals, &[all]), 1);
     // In the network of the neighbour of one uplink, or in anybody's.
     for (private, from) in [("10.9.0.9", "10.9.0.3"), ("10.1.0.9", "192.168.1.5")] {
         let mut ways = candidates(&locals, socket(private), &[]);

@@ -59,7 +59,7 @@ impl Paths {
     /// No path yet; what the user has set for paths to come is as here.
     pub(crate) fn emptied(&self) -> Self {
         let (own_supervision, rto) = (self.own_supervision.clone(), self.rto.clone());
-        Self { own_supervision, rto, ..Self::new() }
+        Self { own_supervision, rto, regulation: self.regulation.for_new_paths(), ..Self::new() }
     }
 
     /// Paths to addresses of the peer to which `before` has paths are supervised as those are.

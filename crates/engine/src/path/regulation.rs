@@ -19,6 +19,13 @@ pub(super) struct Regulation {
     ceiling: CostCeiling,
 }
 
+impl Regulation {
+    /// Of an association whose paths begin anew.
+    pub(super) fn for_new_paths(&self) -> Self {
+        Self { own: self.own.clone(), is_stale: true, ..Self::default() }
+    }
+}
+
 /// What is wanted of a path, if anything ever was.
 #[derive(Debug, Default)]
 pub(crate) struct PathRegime(Option<Box<Regime>>);

@@ -178,23 +178,85 @@ fn only_ways_that_are_as_good_get_copies() {
     assert_eq!(inits(&pair), ["A -> INIT -> Z", "A -3> INIT -> Z"]);
 }
 
-/// A NAT makes an address of an uplink that the server has never heard of. One without this extension takes the copy of the
-/// INIT for a restart with further addresses, and refuses it.
-#[test]
-fn the_refusal_of_a_late_copy_ends_nothing() {
-    let mut pair = uplinks(&[300, 10], config(Side::A));
-    let a = pair.connect_to_server();
-    pair.drive(millis(100));
-    let tag = pair.tag_of(Side::A);
+/// An ABORT of the server for what came by an uplink of A.
+fn refuse(pair: &mut Pair, uplink: u8, cause: &Cause<'_>) {
+    let (_, _, init) = pair.recorded.iter().find(|(from, _, _)| *from == Side::A).unwrap();
+    let tag = u32::from_be_bytes(init[16..20].try_into().unwrap());
     let mut buffer = [0; 32];
     let mut causes = CauseWriter::new(&mut buffer);
-    assert!(causes.push(&Cause::RestartWithNewAddresses(&[0, 5, 0, 8, 192, 0, 2, 1])).is_ok());
+    assert!(causes.push(cause).is_ok());
     let len = causes.finish();
     let causes = Causes::from_bytes(&buffer[..len]);
     let abort = packet(Side::Z, tag, &[Chunk::Abort(Abort { tag_reflected: false, causes })]);
-    let from_server = PathAddr { local: Pair::server(), remote: address(Side::A, 1) };
+    let from_server = PathAddr { local: Pair::server(), remote: address(Side::A, uplink) };
     pair.inject_from(Side::Z, from_server, &abort);
-    pair.drive(millis(400));
-    assert_eq!(state(&pair, a), AssociationState::Established);
-    assert_eq!(pair.a.endpoint.counters().unexpected_chunks, 1);
+}
+
+const CROWDED: Cause<'_> = Cause::OutOfResource;
+
+/// A NAT makes an address of an uplink that the server has never heard of. One without this extension takes the copy of the
+/// INIT for a restart with further addresses, another has no place left for an address that it does not know.
+#[test]
+fn the_refusal_of_a_late_copy_ends_nothing() {
+    for cause in [CROWDED, Cause::RestartWithNewAddresses(&[0, 5, 0, 8, 192, 0, 2, 1])] {
+        let mut pair = uplinks(&[300, 10], config(Side::A));
+        pair.record = true;
+        let a = pair.connect_to_server();
+        pair.drive(millis(100));
+        refuse(&mut pair, 1, &cause);
+        pair.drive(millis(400));
+        assert_eq!(state(&pair, a), AssociationState::Established);
+        assert_eq!(pair.a.endpoint.counters().refused_init_copies, 1);
+        // Over the way that carries the association it is what it was.
+        refuse(&mut pair, 2, &cause);
+        pair.drive(millis(20));
+        assert!(matches!(pair.a.heard()[..], [.., Event::Closed(CloseReason::PeerAborted(_))]));
+    }
+}
+
+#[test]
+fn an_uplink_whose_address_is_refused_costs_nothing_while_another_is_left() {
+    for (refused, left) in [(1, 2), (2, 1)] {
+        let mut pair = uplinks(&[40, 40], config(Side::A));
+        pair.record = true;
+        pair.cut(refused);
+        let a = pair.connect_to_server();
+        pair.drive(millis(1));
+        refuse(&mut pair, refused, &CROWDED);
+        pair.drive(millis(200));
+        assert_eq!(state(&pair, a), AssociationState::Established, "over {left}");
+        assert_eq!(inits(&pair).len(), 2);
+    }
+    let mut pair = uplinks(&[300, 300], config(Side::A));
+    pair.record = true;
+    pair.connect_to_server();
+    pair.drive(millis(1));
+    refuse(&mut pair, 1, &CROWDED);
+    pair.drive(millis(10));
+    refuse(&mut pair, 2, &CROWDED);
+    pair.drive(millis(295));
+    assert!(pair.a.heard().is_empty());
+    pair.drive(millis(10));
+    assert_eq!(pair.a.heard(), [&Event::Closed(CloseReason::PeerAborted(Some(4)))]);
+}
+
+#[test]
+fn the_rules_of_the_association_hold_whichever_uplink_wins() {
+    let mut pair = uplinks(&[300, 10, 20], config(Side::A));
+    let policy = PathPolicy { role: PathRole::Disabled, ..PathPolicy::default() };
+    let rule = PathRule { local: Some(address(Side::A, 3).ip()), remote: None, policy };
+    let own = config(Side::A);
+    let a = pair.a.endpoint.connect_with(pair.now, Pair::server(), PORT_Z, own, Some(vec![rule]));
+    let a = a.unwrap();
+    pair.drive(millis(1500));
+    let paths = pair.a.endpoint.status(pair.now, a).unwrap().paths;
+    let third = paths.iter().find(|path| path.addr.local == address(Side::A, 3)).unwrap();
+    assert_eq!(third.policy.role, PathRole::Disabled);
+    assert!(
+        !pair
+            .ladder
+            .iter()
+            .any(|line| line.contains("A -3> COOKIE") || line.contains("A -3> INIT"))
+    );
+    assert_eq!(paths[0].addr.local, address(Side::A, 2));
 }
