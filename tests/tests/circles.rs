@@ -10,7 +10,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("cgroup", 3),
     ("cli", 2),
     ("control", 3),
-    ("daemon", 36),
     ("engine", 3),
     ("flow", 8),
     ("lab", 2),

@@ -96,7 +96,7 @@ const RUNS_AS_ROOT: [(&str, &[&str]); 5] = [
             "sandbox", "control", "rules",
         ],
     ),
-    ("keeper", &["daemon/src/keeper", "trust", "sandbox", "control", "rules"]),
+    ("keeper", &["daemon/src/keeper", "daemon/src/files", "trust", "sandbox", "control", "rules"]),
     ("launcher", &["shim", "gate", "control", "rules"]),
     ("redirector", &["cgroup", "gate", "control", "rules"]),
     ("eBPF", &["cgroup/bpf"]),

@@ -29,7 +29,6 @@ const FIELDS: &[(&str, usize)] = &[
 /// The same for types with more methods of their own, those of traits left out.
 const METHODS: &[(&str, usize)] = &[
     ("cgroup::Redirector", 100),
-    ("daemon::Stack", 101),
     ("engine::Bbr", 79),
     ("engine::Endpoint", 137),
     ("flow::FlowMux", 100),

@@ -1,7 +1,9 @@
 //! What a peer may reach through this host. Closed by default.
 
 use crate::rules::Rules;
-use manypath_rules::{Client, Encrypt, Options, Policy, Protocol, Query};
+use manypath_rules::{
+    Chain, Client, Encrypt, Network, Options, Policy, Ports, Protocol, Query, Rule,
+};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -21,6 +23,17 @@ impl Allow {
     /// Whether peers can ever reach what it names.
     pub fn is_reachable(&self) -> bool {
         !self.addr.is_some_and(is_never_reachable)
+    }
+}
+
+impl From<Allow> for Rule {
+    fn from(entry: Allow) -> Self {
+        Self {
+            network: entry.addr.map(Network::host),
+            ports: Ports::new(entry.port, entry.port).ok(),
+            protocol: entry.protocol,
+            ..Self::open(Chain::Local, Policy::Enable)
+        }
     }
 }
 
@@ -214,7 +227,7 @@ mod tests {
         let locals = ["10.0.0.2", "10.1.0.2", "127.0.1.2", "127.0.0.1", "::1", "2001:db8::2"]
             .map(|local| local.parse().unwrap());
         let allow: Vec<Allow> = allow.split(',').map(|entry| entry.parse().unwrap()).collect();
-        let rules = Rules::load(None, &allow).unwrap();
+        let rules = Rules::load(None, allow.into_iter().map(Rule::from)).unwrap();
         let query = Query::local(Protocol::Tcp, destination.parse().unwrap(), None);
         let admitted = admit(query, &locals, &rules, loopback);
         admitted.map(|(service, _)| service)
@@ -251,8 +264,9 @@ mod tests {
     #[test]
     fn datagrams_reach_only_what_a_udp_rule_opens() {
         let locals = ["10.0.0.2".parse().unwrap(), "127.0.1.2".parse().unwrap()];
-        let allow = ["22", "53/udp", "127.0.1.2:54/udp"].map(|entry| entry.parse().unwrap());
-        let rules = Rules::load(None, &allow).unwrap();
+        let allow =
+            ["22", "53/udp", "127.0.1.2:54/udp"].map(|entry| entry.parse::<Allow>().unwrap());
+        let rules = Rules::load(None, allow.into_iter().map(Rule::from)).unwrap();
         let check = |protocol, to: &str| {
             let query = Query::local(protocol, to.parse().unwrap(), None);
             let admitted = admit(query, &locals, &rules, false);

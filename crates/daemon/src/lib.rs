@@ -18,22 +18,22 @@
 
 mod accept;
 mod allow;
-mod association;
-mod associations;
 mod attempt;
 mod base;
 mod budgets;
+mod carriers;
 mod config;
-mod confinement;
 mod control_server;
 mod core;
 mod counters;
 mod datagrams;
 mod doors;
-mod drain;
+mod files;
 mod gateway;
+mod ids;
 mod jobs;
 mod keeper;
+mod kernel_tables;
 mod keys;
 mod locals;
 mod log;
@@ -43,8 +43,8 @@ mod packets;
 mod parameters;
 mod path_policies;
 mod peers;
+mod phase;
 mod privileged;
-mod proven;
 mod proxy;
 mod relays;
 mod rules;
@@ -66,31 +66,29 @@ mod tls;
 mod token;
 mod uplinks;
 mod watch;
-mod way;
 
 pub use allow::{Allow, AllowError};
 pub use budgets::SharedQuotas;
 pub use config::{
-    Carrying, DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Limits, LocalName, Locals,
-    ProcessConfig, StackConfig,
+    Carrying, DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Doors, Encapsulation, Gateway, Limits,
+    LocalName, Locals, MAX_LOOPS, ProcessConfig, RelayConfig, RelayTo, RelayToError, SettingsFile,
+    StackConfig, Users, Way,
 };
-pub use datagrams::SharedAllowances;
-pub use doors::{Doors, Users, listen_transparently, receive_transparently};
-pub use gateway::{Gateway, Way};
+pub use doors::{listen_transparently, receive_transparently};
+pub use files::peer_cache::{PeerCache, PeerRecord};
 pub use keeper::{Keeper, Kept, keep};
 pub use keys::KeyFiles;
 pub use locals::check_locals;
 pub use log::{
     Level, Levels, LogTo, Subsystem, WaitingLog, flush_log, log_to, stderr_is_the_journal,
 };
-pub use loops::{MAX_LOOPS, Server};
+pub use loops::Server;
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use manypath_net::Behind;
-pub use peers::{PeerCache, PeerRecord};
+pub use packets::SharedAllowances;
 pub use proxy::ProxyAt;
 pub use scopes::{LocalScope, LocalScopes};
-pub use services::{RelayConfig, RelayTo, RelayToError};
-pub use settings::{KNOBS, Knob, Said, SettingsError, SettingsFile};
+pub use settings::{KNOBS, Knob, Said, SettingsError};
 pub use stack::{Stack, Stopper};
 pub use takeover::loops_to_replace;
 pub use tls::{Certificate, TlsConfig};

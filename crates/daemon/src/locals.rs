@@ -1,11 +1,9 @@
 //! The local addresses that carry paths.
 
-pub(crate) mod carriers;
-
 use crate::config::{self, Encapsulation, LocalName, StackConfig};
 use crate::privileged;
 use crate::token::Source;
-use manypath_engine::LocalAddress;
+use manypath_engine::{Instant, LocalAddress};
 use manypath_net::{Carrier, Carriers, Driver, Interface, LocalBinding, UdpPort};
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
@@ -51,8 +49,8 @@ impl Local {
     }
 }
 
-/// What is open, and which addresses are this host's own.
-#[derive(Debug)]
+/// What is open, and which addresses are this host's own; at first no socket is.
+#[derive(Debug, Default)]
 pub(crate) struct Locals {
     pub(crate) open: Vec<Local>,
     pub(crate) own: Vec<IpAddr>,
@@ -75,13 +73,6 @@ pub(crate) struct Locals {
 }
 
 impl Locals {
-    /// No socket is open yet.
-    pub(crate) fn closed() -> Self {
-        let (open, own, failed, tried, carriers) = Default::default();
-        let (begun, port, second_port, own_key, sockets) = (false, 0, None, None, 0);
-        Self { open, own, failed, begun, port, second_port, tried, carriers, own_key, sockets }
-    }
-
     /// Whether peers can reach this stack, as far as this host has addresses.
     pub(crate) const fn is_open(&self) -> bool {
         self.begun
@@ -162,10 +153,41 @@ pub(crate) fn open(
     let (open, own): (Vec<_>, _) = (open.collect(), addresses(&interfaces));
     let port = open.first().map_or(config.udp_port, |local| local.address.addr.port());
     let sockets = open.len() as u64;
-    let mut locals = Locals { open, own, begun: true, port, sockets, ..Locals::closed() };
+    let mut locals = Locals { open, own, begun: true, port, sockets, ..Locals::default() };
     let bindings = chosen.into_iter().map(|(_, binding)| binding).collect();
-    privileged::bind_beside(config, driver, registry, bindings, &mut locals);
+    bind_beside(config, driver, registry, bindings, &mut locals);
     Ok(locals)
+}
+
+/// Opens a second socket for each of `bindings`, at the privileged port, if this process may.
+fn bind_beside(
+    config: &StackConfig,
+    driver: &mut Driver,
+    registry: &Registry,
+    bindings: Vec<LocalBinding>,
+    locals: &mut Locals,
+) {
+    let Some(port) = config.second_port() else { return };
+    if locals.udp_port() == port {
+        return;
+    }
+    locals.second_port = Some(port);
+    for (at, binding) in bindings.into_iter().enumerate() {
+        let socket = locals.next_socket();
+        if let Err(error) = privileged::bind(driver, registry, socket, (binding, port)) {
+            privileged::report(config, &error);
+            return close(driver, locals);
+        }
+        locals.open[at].beside.push(socket);
+    }
+}
+
+/// An association needs the port at each of our addresses.
+fn close(driver: &mut Driver, locals: &mut Locals) {
+    locals.second_port = None;
+    for socket in locals.open.iter_mut().flat_map(|local| local.beside.drain(..)) {
+        driver.unbind(Instant::ZERO, Source::Local(socket).token());
+    }
 }
 
 fn bind_natively(
@@ -194,14 +216,9 @@ type Chosen = Vec<(String, LocalBinding)>;
 
 fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> {
     match &config.locals {
-        config::Locals::Auto => {
-            let usable = interfaces.iter().filter(|interface| is_usable(interface));
-            Ok(usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect())
-        }
-        config::Locals::Except(names) => {
-            let other = |one: &&Interface| is_usable(one) && !names.contains(&one.name);
-            let usable = interfaces.iter().filter(other);
-            Ok(usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect())
+        config::Locals::Auto | config::Locals::Except(_) => {
+            let wanted = interfaces.iter().filter(|one| is_wanted(&config.locals, one));
+            Ok(wanted.map(|one| (one.name.clone(), LocalBinding::from(one))).collect())
         }
         config::Locals::List(addrs) if addrs.is_empty() => {
             let text = "the list of local addresses is empty";
@@ -226,6 +243,19 @@ fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> 
             }
             Ok(chosen)
         }
+    }
+}
+
+/// Whether the address is to be used as far as the settings go.
+pub(crate) fn is_wanted(locals: &config::Locals, interface: &Interface) -> bool {
+    match locals {
+        config::Locals::Auto => is_usable(interface),
+        config::Locals::Except(names) => is_usable(interface) && !names.contains(&interface.name),
+        config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
+        config::Locals::Named(names) => names.iter().any(|name| match name {
+            LocalName::Address(_) => interface.up && name.fits(interface),
+            LocalName::Interface(_) => is_usable(interface) && name.fits(interface),
+        }),
     }
 }
 

@@ -11,9 +11,6 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-/// Most engine loops of a server.
-pub const MAX_LOOPS: usize = 16;
-
 /// The loops of a server, or the only one.
 #[derive(Debug)]
 pub struct Server {

@@ -1,7 +1,6 @@
 //! What the engine is told: by the stack's settings, and by a rule for one association or stream.
 
-use crate::base::MAX_STREAMS;
-use crate::config::{Encapsulation, StackConfig};
+use crate::config::{Encapsulation, MAX_FLOWS, StackConfig};
 use manypath_engine::{Announce, Config, Duration, KeyManagement, KeyRoles, Profile};
 use manypath_rules::{Encrypt, Options, PathLimits};
 
@@ -9,6 +8,8 @@ use manypath_rules::{Encrypt, Options, PathLimits};
 const FLOW_STREAMS: u16 = 1024;
 /// Streams asked for in each direction.
 pub(crate) const STREAMS: u16 = FLOW_STREAMS + manypath_flow::DATAGRAM_STREAMS;
+/// The most connections of one side, in streams.
+pub(crate) const MAX_STREAMS: u16 = MAX_FLOWS + manypath_flow::DATAGRAM_STREAMS;
 /// What the buffers of an association may grow to, with the paths: twice what 850 Mbit/s over 300 ms has in flight.
 const LARGEST_BUFFER: u32 = 64 << 20;
 /// Streams that a native program may use towards us.
@@ -29,6 +30,14 @@ const CLIENT_INIT_RETRANSMITS: u32 = 6;
 /// The parameters of the stack, which hold unless a rule says otherwise.
 pub(crate) fn of_stack(config: &StackConfig) -> Config {
     of_profile(config, config.profile)
+}
+
+/// The parameters of the endpoint itself: those of a gateway, if it is one.
+pub(crate) fn of_endpoint(config: &StackConfig) -> Config {
+    match config.gateway {
+        Some(_) => of_direct(config, config.profile),
+        None => of_stack(config),
+    }
 }
 
 /// The same with another profile.

@@ -1,15 +1,15 @@
 //! What this host wants of its paths: lines about addresses, interfaces and peers, as rules of the engine.
 
 use crate::budgets::Budgets;
-use crate::core::Core;
+use crate::locals::Locals;
 use crate::log;
-use crate::timers::Timer;
+use crate::timers::{Timer, Timers};
 use manypath_control::counted;
 use manypath_engine::{
-    AssociationId, Duration, Instant, PathPolicy, PathRole, PathRule, PathStatus,
+    AssociationId, Duration, Endpoint, Instant, PathPolicy, PathRole, PathRule, PathStatus,
 };
 use manypath_rules::paths::{Budget, PathEntry, PathWish, PathsFile, Role};
-use manypath_rules::{FileError, Options, PathLimits};
+use manypath_rules::{FileError, PathLimits};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tracing::info;
@@ -91,6 +91,84 @@ impl PathPolicies {
     }
 
     /// Whether the bytes of an interface count, whatever its policy is at this hour.
+    /// Replaces the lines; whether they differ from those before.
+    pub(crate) fn adopt(&mut self, entries: Vec<PathEntry>) -> bool {
+        let differ = self.entries != entries;
+        self.entries = entries;
+        differ
+    }
+
+    /// Looks at the clock from time to time, if lines hold at some hours alone.
+    pub(crate) fn follow_hours(&mut self, now: Instant, timers: &mut Timers) {
+        if self.entries.iter().any(|entry| entry.wish.hours.is_some()) {
+            self.next_look = now + CLOCK_PAUSE;
+            timers.set(self.next_look, Timer::Hours);
+        }
+    }
+
+    /// Whether other lines hold by now.
+    pub(crate) fn on_hours_timer(&mut self, now: Instant, timers: &mut Timers) -> bool {
+        if now < self.next_look {
+            return false;
+        }
+        self.follow_hours(now, timers);
+        self.is_outdated(manypath_net::local_time().minute)
+    }
+
+    /// Whether the lines still have to be told of addresses that have come since.
+    pub(crate) fn are_behind(&self, locals: &Locals) -> bool {
+        let is_current = || {
+            let locals =
+                locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
+            locals.eq(self.told.iter().map(|(addr, name)| (*addr, name.as_str())))
+        };
+        let speaks = !(self.entries.is_empty() && self.limited.is_empty());
+        speaks && !is_current()
+    }
+
+    /// Tells the engine of the lines that hold now.
+    pub(crate) fn tell(
+        &mut self,
+        now: Instant,
+        locals: &Locals,
+        budgets: &Budgets,
+        endpoint: &mut Endpoint,
+    ) {
+        self.minute = manypath_net::local_time().minute;
+        self.told = interfaces_of(locals);
+        let rules = self.rules(&self.told, budgets);
+        for (id, limits) in &self.limited {
+            let own = self.limited(&rules, &self.told, *limits);
+            endpoint.set_own_path_policies(now, *id, own);
+        }
+        endpoint.set_path_policies(now, rules);
+        let lines = self.entries.len();
+        info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
+    }
+
+    /// What an association with these limits wants of its paths.
+    pub(crate) fn limited_rules(
+        &self,
+        locals: &Locals,
+        budgets: &Budgets,
+        limits: PathLimits,
+    ) -> Vec<PathRule> {
+        if limits.is_none() {
+            return Vec::new();
+        }
+        let locals = interfaces_of(locals);
+        self.limited(&self.rules(&locals, budgets), &locals, limits)
+    }
+
+    /// Whether a rule keeps the association off the path.
+    pub(crate) fn keep_off(&self, locals: &Locals, id: AssociationId, path: &PathStatus) -> bool {
+        let Some(limits) = self.limits_of(id) else { return false };
+        let local = path.addr.local.ip();
+        let interface = locals.interface(local);
+        let is_metered = path.policy.metered.is_some() || self.has_budget(interface);
+        !limits.allow(interface, local, is_metered)
+    }
+
     fn has_budget(&self, interface: &str) -> bool {
         let of = |entry: &PathEntry| entry.selector.device.as_deref() == Some(interface);
         self.entries.iter().any(|entry| of(entry) && entry.wish.budget.is_some())
@@ -164,123 +242,9 @@ fn used_up_policy(budget: Budget) -> PathPolicy {
     }
 }
 
-impl Core {
-    /// Replaces the lines that hold.
-    pub(crate) fn adopt_path_policies(&mut self, entries: Vec<PathEntry>) {
-        if self.path_policies.entries != entries {
-            self.path_policies.entries = entries;
-            self.reread_scopes();
-            self.follow_budgets();
-            self.tell_path_policies();
-            self.follow_hours();
-        }
-    }
-
-    /// Looks at the clock from time to time, if lines hold at some hours alone.
-    pub(crate) fn follow_hours(&mut self) {
-        if self.path_policies.entries.iter().any(|entry| entry.wish.hours.is_some()) {
-            self.path_policies.next_look = self.now + CLOCK_PAUSE;
-            self.after(CLOCK_PAUSE, Timer::Hours);
-        }
-    }
-
-    pub(crate) fn on_hours_timer(&mut self) {
-        if self.now < self.path_policies.next_look {
-            return;
-        }
-        if self.path_policies.is_outdated(manypath_net::local_time().minute) {
-            self.tell_path_policies();
-        }
-        self.follow_hours();
-    }
-
-    /// Lets the lines hold for addresses that have come since.
-    pub(crate) fn refresh_path_policies(&mut self) {
-        let policies = &self.path_policies;
-        let is_current = || {
-            let locals =
-                self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
-            locals.eq(policies.told.iter().map(|(addr, name)| (*addr, name.as_str())))
-        };
-        let speaks = !(policies.entries.is_empty() && policies.limited.is_empty());
-        if speaks && !is_current() {
-            self.tell_path_policies();
-        }
-    }
-
-    pub(crate) fn tell_path_policies(&mut self) {
-        self.path_policies.minute = manypath_net::local_time().minute;
-        self.path_policies.told = local_interfaces(self);
-        let policies = &self.path_policies;
-        let rules = policies.rules(&policies.told, &self.budgets);
-        let endpoint = self.driver.endpoint_mut();
-        for (id, limits) in &policies.limited {
-            let own = policies.limited(&rules, &policies.told, *limits);
-            endpoint.set_own_path_policies(self.now, *id, own);
-        }
-        endpoint.set_path_policies(self.now, rules);
-        let lines = self.path_policies.entries.len();
-        info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
-    }
-}
-
-fn local_interfaces(core: &Core) -> Vec<(IpAddr, String)> {
-    let open = core.locals.open.iter();
+fn interfaces_of(locals: &Locals) -> Vec<(IpAddr, String)> {
+    let open = locals.open.iter();
     open.map(|one| (one.address.addr.ip(), one.interface.clone())).collect()
-}
-
-/// What an association with these limits wants of its paths.
-pub(crate) fn limited_rules(core: &Core, limits: PathLimits) -> Vec<PathRule> {
-    if limits.is_none() {
-        return Vec::new();
-    }
-    let locals = local_interfaces(core);
-    let rules = core.path_policies.rules(&locals, &core.budgets);
-    core.path_policies.limited(&rules, &locals, limits)
-}
-
-/// Forbids plain TCP and UDP to a connection that may use some uplinks alone, where the kernel would send it over
-/// another one.
-pub(crate) fn hold_to_uplinks(
-    core: &Core,
-    options: &mut Options,
-    destination: IpAddr,
-    source: Option<IpAddr>,
-) {
-    let limits = options.path_limits();
-    if limits.is_strict() && !is_routed_within(core, limits, destination, source) {
-        options.sctp_only = Some(true);
-    }
-}
-
-fn is_routed_within(
-    core: &Core,
-    limits: PathLimits,
-    destination: IpAddr,
-    source: Option<IpAddr>,
-) -> bool {
-    let source = source.filter(|source| !source.is_unspecified());
-    let Ok(route) = manypath_net::route_to(destination, source, None) else { return false };
-    let Some(local) = route.source.or(source) else { return false };
-    // Packets may leave by another interface than the one that has their source address. Loopback has no number.
-    let leaves = [0, route.interface];
-    let mut open = core.locals.open.iter().map(|one| one.address);
-    if !open.any(|one| one.addr.ip() == local && leaves.contains(&one.interface)) {
-        return false;
-    }
-    let rules = limited_rules(core, limits);
-    let own = rules.iter().filter(|rule| rule.local.is_none_or(|it| it == local));
-    let mut fitting = own.filter(|rule| rule.remote.is_none_or(|it| it == destination));
-    fitting.next().is_some_and(|rule| rule.policy.role != PathRole::Disabled)
-}
-
-/// Whether a rule keeps the association off the path.
-pub(crate) fn is_kept_off(core: &Core, id: AssociationId, path: &PathStatus) -> bool {
-    let Some(limits) = core.path_policies.limits_of(id) else { return false };
-    let local = path.addr.local.ip();
-    let interface = core.locals.interface(local);
-    let is_metered = path.policy.metered.is_some() || core.path_policies.has_budget(interface);
-    !limits.allow(interface, local, is_metered)
 }
 
 #[cfg(test)]

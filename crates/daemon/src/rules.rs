@@ -1,6 +1,5 @@
 //! The rules that this stack goes by: those of the file and those of its own command line.
 
-use crate::allow::Allow;
 use manypath_rules::paths::Budget;
 use manypath_rules::{
     Chain, Client, Decider, Decision, Encrypt, FileError, Form, Network, Options, Policy, Ports,
@@ -19,10 +18,13 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Reads the file, if there is one to read.
-    pub(crate) fn load(file: Option<RulesFile>, allow: &[Allow]) -> Result<Self, FileError> {
+    /// Reads the file, if there is one to read. `allowed` is what the command line says.
+    pub(crate) fn load(
+        file: Option<RulesFile>,
+        allowed: impl IntoIterator<Item = Rule>,
+    ) -> Result<Self, FileError> {
         let mut own = Table::default();
-        allow.iter().for_each(|entry| own.push(rule_of(*entry)));
+        allowed.into_iter().for_each(|rule| own.push(rule));
         let mut rules = Self { file, own, table: Table::default() };
         let table = rules.read()?;
         rules.adopt(table);
@@ -211,15 +213,6 @@ fn said(decision: &Decision<'_>) -> (Policy, Options) {
     (decision.policy, decision.options.map_or_else(Options::default, |(options, _)| *options))
 }
 
-fn rule_of(entry: Allow) -> Rule {
-    Rule {
-        network: entry.addr.map(Network::host),
-        ports: Ports::new(entry.port, entry.port).ok(),
-        protocol: entry.protocol,
-        ..Rule::open(Chain::Local, Policy::Enable)
-    }
-}
-
 /// `PORT` or `ADDR:PORT` where the rule says no more, as `--allow` has it; else the rule's words.
 fn place_of(rule: &Rule) -> String {
     let suffix = if rule.protocol == Protocol::Udp { "/udp" } else { "" };
@@ -237,11 +230,15 @@ fn place_of(rule: &Rule) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allow::Allow;
 
     #[test]
     fn a_service_that_is_open_twice_is_shown_once() {
-        let mut rules = Rules::load(None, &["8080", "22"].map(|it| it.parse().expect("a service")))
-            .expect("no file");
+        let mut rules = Rules::load(
+            None,
+            ["8080", "22"].map(|it| Rule::from(it.parse::<Allow>().expect("a service"))),
+        )
+        .expect("no file");
         let file = "local enable port 53\nlocal enable port 8080\n";
         rules.adopt(manypath_rules::Document::parse(file).expect("rules").table());
         assert_eq!(rules.services(), ["8080", "22", "53"]);
@@ -249,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_a_rule_demands_holds_for_listeners_that_another_rule_closes() {
-        let mut rules = Rules::load(None, &[]).expect("no file");
+        let mut rules = Rules::load(None, []).expect("no file");
         let file = "local disable any\nlocal enable port 22 encrypt=require connections=3\n";
         rules.adopt(manypath_rules::Document::parse(file).expect("rules").table());
         let at = |port| rules.listener(SocketAddr::from(([192, 0, 2, 1], port)), None);

@@ -6,9 +6,7 @@
 //! them. Who names an address, by `--local` or by a path policy, takes it out of these rules.
 
 use crate::config::Locals;
-use crate::core::Core;
 use crate::locals::is_usable;
-use crate::log;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{Config, Scope, is_private};
 use manypath_net::{ApartInterface, Interface, interfaces_apart};
@@ -16,7 +14,6 @@ use manypath_rules::paths::{PathEntry, Role};
 use manypath_trust::is_key_address;
 use std::io;
 use std::net::IpAddr;
-use tracing::warn;
 
 /// The realm of the addresses that stand for keys. Networks apart are counted from 0.
 const KEY_REALM: u32 = u32::MAX;
@@ -61,11 +58,11 @@ pub struct LocalScopes {
     all: Vec<LocalScope>,
     apart: Vec<ApartInterface>,
     /// The address that stands for the key of this host, once associations use it.
-    own_key: Option<IpAddr>,
+    pub(crate) own_key: Option<IpAddr>,
     /// Names of networks apart that have been seen: their places are their realms.
     networks: Vec<String>,
     /// It was said that the kernel does not tell the kinds of interfaces.
-    warned: bool,
+    pub(crate) warned: bool,
 }
 
 impl LocalScopes {
@@ -165,6 +162,25 @@ impl LocalScopes {
         let all = self.all.iter().filter(|local| realm(local) == wanted).map(|local| local.addr);
         all.chain(self.own_key.filter(|_| wanted == Some(KEY_REALM))).collect()
     }
+
+    /// What the engine is told of them.
+    pub(crate) fn for_engine(&self) -> Vec<(IpAddr, Scope)> {
+        let scopes = self.all.iter().map(|local| (local.addr, local.scope));
+        let own_key = self.own_key.map(|addr| (addr, Scope::Isolated(KEY_REALM)));
+        scopes.chain(own_key).collect()
+    }
+
+    /// The parameters `own` for an association of a realm.
+    pub(crate) fn within(&self, realm: Option<u32>, own: Config) -> Result<Config, FallbackReason> {
+        let local_addresses = match realm {
+            None => Vec::new(),
+            // All would be used if none were named.
+            Some(_) => Some(self.addresses_in(realm))
+                .filter(|addrs| !addrs.is_empty())
+                .ok_or(FallbackReason::NoLocalAddress)?,
+        };
+        Ok(Config { local_addresses, ..own })
+    }
 }
 
 fn realm(local: &LocalScope) -> Option<u32> {
@@ -189,72 +205,6 @@ fn is_named(one: &Interface, locals: &Locals, entries: &[PathEntry]) -> bool {
         Locals::List(addrs) => addrs.contains(&one.addr),
         Locals::Named(list) => list.iter().any(|name| name.fits(one)),
     }
-}
-
-impl Core {
-    /// Looks again for which peers the local addresses are there. Those that have been isolated and are not any more
-    /// are offered to the peers of associations.
-    pub(crate) fn refresh_scopes(&mut self, interfaces: &[Interface]) {
-        let before = self.scopes.all.clone();
-        let entries = self.path_policies.entries();
-        if let Err(error) = self.scopes.look(interfaces, &self.config.locals, entries) {
-            if !std::mem::replace(&mut self.scopes.warned, true) {
-                warn!(target: log::STACK, "tunnels are taken for uplinks: netlink: {error}");
-            }
-            self.count("interface_kinds_unknown");
-        }
-        if self.scopes.all == before {
-            return;
-        }
-        tell_scopes(self);
-        let old = |addr| before.iter().find(|local| local.addr == addr);
-        for local in &self.scopes.all {
-            if old(local.addr).is_some_and(|it| it.scope == local.scope) {
-                continue;
-            }
-            let LocalScope { addr, interface, reason, .. } = local;
-            let name = local.name();
-            log::say_once(&self.config, format_args!("{addr} ({interface}) is {name}: {reason}"));
-            let released = old(local.addr).and_then(realm).is_some() && realm(local).is_none();
-            let open = self.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
-            if let Some(open) = open.filter(|it| released && it.up) {
-                self.driver.endpoint_mut().announce_local_address(self.now, open.address);
-            }
-        }
-    }
-
-    /// The same where the addresses have to be read first.
-    pub(crate) fn reread_scopes(&mut self) {
-        match manypath_net::interfaces() {
-            Ok(interfaces) => self.refresh_scopes(&interfaces),
-            Err(_) => self.count("interface_scans_failed"),
-        }
-    }
-
-    /// The parameters `own` for an association of a realm.
-    pub(crate) fn within(&self, realm: Option<u32>, own: Config) -> Result<Config, FallbackReason> {
-        let local_addresses = match realm {
-            None => Vec::new(),
-            // All would be used if none were named.
-            Some(_) => Some(self.scopes.addresses_in(realm))
-                .filter(|addrs| !addrs.is_empty())
-                .ok_or(FallbackReason::NoLocalAddress)?,
-        };
-        Ok(Config { local_addresses, ..own })
-    }
-}
-
-fn tell_scopes(core: &mut Core) {
-    let scopes = core.scopes.all.iter().map(|local| (local.addr, local.scope));
-    let own_key = core.scopes.own_key.map(|addr| (addr, Scope::Isolated(KEY_REALM)));
-    let scopes = scopes.chain(own_key).collect();
-    core.driver.endpoint_mut().set_local_scopes(scopes);
-}
-
-/// From now on associations with the hosts of keys use `addr`, which stands for this one.
-pub(crate) fn use_own_key(core: &mut Core, addr: IpAddr) {
-    core.scopes.own_key = Some(addr);
-    tell_scopes(core);
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 //!
 //! Without a manager nothing is said.
 
+use crate::base::Base;
+use crate::core::Core;
 use crate::log;
-use crate::stack::Stack;
+use crate::relays::Relays;
 use crate::timers::Timer;
 use manypath_control::counted;
 use manypath_control::manager::{self, News};
@@ -52,65 +54,60 @@ impl Service {
             manager::tell(news);
         }
     }
-}
 
-impl Stack {
     /// The sockets are open: peers are answered from now on.
-    pub(crate) fn tell_ready(&mut self) {
-        self.service.tell(&[News::Ready]);
-        if self.service.managed {
-            self.base.core.timers.set(self.base.core.now, Timer::Service);
+    pub(crate) fn tell_ready(&self, core: &mut Core) {
+        self.tell(&[News::Ready]);
+        if self.managed {
+            core.timers.set(core.now, Timer::Service);
         }
     }
 
     /// Only a loop that turns gets here: whoever does not hear of all loops in time may start us anew.
-    pub(crate) fn on_service_timer(&mut self) {
-        let (mut load, mut turns) =
-            ([self.base.values().count(), self.relays.flow_count(&self.base)], true);
-        if let Some(seat) = &self.base.core.config.process.seat {
+    pub(crate) fn on_timer(&self, base: &mut Base, relays: &Relays) {
+        let (mut load, mut turns) = ([base.values().count(), relays.flow_count(base)], true);
+        if let Some(seat) = &base.core.config.process.seat {
             seat.report(load[0], load[1]);
             load = seat.load();
-            turns = seat.others_turn(self.service.interval * 2);
+            turns = seat.others_turn(self.interval * 2);
         }
         let status = News::Status(&status_for_manager(load));
         match turns {
-            true => self.service.tell(&[News::Alive, status]),
-            false => self.service.tell(&[status]),
+            true => self.tell(&[News::Alive, status]),
+            false => self.tell(&[status]),
         }
-        self.base.core.after(self.service.interval, Timer::Service);
+        base.core.after(self.interval, Timer::Service);
     }
 
     pub(crate) fn tell_stopping(&self) {
-        self.service.tell(&[News::Stopping]);
+        self.tell(&[News::Stopping]);
     }
 
-    /// Reads rules and settings again because the manager has asked for it.
-    pub(crate) fn reload_for_manager(&mut self) {
-        self.service.tell(&[News::Reloading]);
-        if let Some(seat) = &self.base.core.config.process.seat {
-            seat.reload_others();
-        }
-        let status = match self.reload_counted() {
-            Ok(count) => format!("settings and {} read", rules(count)),
+    pub(crate) fn tell_reloading(&self) {
+        self.tell(&[News::Reloading]);
+    }
+
+    /// Rules and settings were read again, or why they were not.
+    pub(crate) fn tell_reloaded(&self, result: &Result<usize, String>) {
+        let status = match result {
+            Ok(count) => format!("settings and {} read", rules(*count)),
             Err(why) => format!("configuration unchanged: {why}"),
         };
-        self.service.tell(&[News::Ready, News::Status(&status)]);
+        self.tell(&[News::Ready, News::Status(&status)]);
     }
+}
 
-    /// Reads rules and settings again, and says what came of it in counters and log.
-    pub(crate) fn reload_counted(&mut self) -> Result<usize, String> {
-        let result = self.reload();
-        match &result {
-            Ok(count) => {
-                self.base.core.count("reloads");
-                info!(target: log::CONTROL, "settings and {} read", rules(*count));
-            }
-            Err(why) => {
-                self.base.core.count("reloads_refused");
-                warn!(target: log::CONTROL, "configuration unchanged: {why}");
-            }
+/// Says in counters and log what came of reading rules and settings again.
+pub(crate) fn note_reload(core: &mut Core, result: &Result<usize, String>) {
+    match result {
+        Ok(count) => {
+            core.count("reloads");
+            info!(target: log::CONTROL, "settings and {} read", rules(*count));
         }
-        result
+        Err(why) => {
+            core.count("reloads_refused");
+            warn!(target: log::CONTROL, "configuration unchanged: {why}");
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use manypath_control::{SocketOptions, Way};
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use socket2::SockRef;
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket as RawSocket, Type};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -287,9 +287,76 @@ fn outcome(result: io::Result<usize>) -> Moved {
     }
 }
 
+/// Begins a TCP connection without waiting for it; `quietly`: the other end hears of it when there is data, or when
+/// [`Socket::acknowledge`] is called, within 200 ms in any case.
+pub(crate) fn connect(
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+    quietly: bool,
+) -> io::Result<OwnedFd> {
+    let socket = socket_at(from, to)?;
+    if quietly {
+        // A kernel without it tells the other end at once.
+        let _ = socket.set_tcp_quickack(false);
+    }
+    begin(&socket, to)?;
+    Ok(socket.into())
+}
+
+/// A socket for a connection to `to`, bound to `from` if that is given. A port that is left to the kernel is chosen
+/// when it connects, so that it need differ only from those of connections to the same service.
+fn socket_at(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<RawSocket> {
+    let socket = unbound(to)?;
+    if let Some(from) = from {
+        socket.set_reuse_address(true)?;
+        if from.port() == 0 {
+            manypath_net::choose_port_when_connecting(&socket)?;
+        }
+        socket.bind(&SockAddr::from(from))?;
+    }
+    Ok(socket)
+}
+
+/// A socket for a connection to `to` from the same address, with a port that nobody else can bind until it is closed.
+pub(crate) fn exclusive_socket(to: SocketAddr) -> io::Result<RawSocket> {
+    let socket = unbound(to)?;
+    socket.bind(&SockAddr::from(SocketAddr::new(to.ip(), 0)))?;
+    Ok(socket)
+}
+
+fn unbound(to: SocketAddr) -> io::Result<RawSocket> {
+    let kind = Type::STREAM.nonblocking();
+    RawSocket::new(Domain::for_address(to), kind, Some(Protocol::TCP))
+}
+
+/// Connects without waiting for it.
+pub(crate) fn begin(socket: &RawSocket, to: SocketAddr) -> io::Result<()> {
+    match socket.connect(&SockAddr::from(to)) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sockets that have a port of their own from the beginning are as many as there are ports, for all services.
+    #[test]
+    fn a_port_is_chosen_when_the_service_is_known_unless_it_is_announced_before() {
+        let port = |socket: &RawSocket| {
+            socket.local_addr().unwrap().as_socket().map(|own| own.port()).unwrap_or_default()
+        };
+        for loopback in ["127.0.0.1", "::1"] {
+            let listener = std::net::TcpListener::bind((loopback, 0)).unwrap();
+            let to = listener.local_addr().unwrap();
+            let socket = socket_at(Some(SocketAddr::new(to.ip(), 0)), to).unwrap();
+            assert_eq!(port(&socket), 0);
+            begin(&socket, to).unwrap();
+            assert_ne!(port(&socket), 0);
+            assert_ne!(port(&exclusive_socket(to).unwrap()), 0);
+        }
+    }
 
     /// The receive buffers of a socket before and after it is taken over.
     fn buffers(remote: &str) -> (usize, usize) {

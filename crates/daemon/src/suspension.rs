@@ -4,19 +4,17 @@
 //! most one error for each path. Errors that were counted before say nothing about the peer any more, and all paths are
 //! asked at once, so that the associations go on as soon as there is a link.
 
-use crate::log;
-use crate::stack::Stack;
+use crate::base::Base;
+use crate::relays::Relays;
+use manypath_net::SuspendWatch;
 
-impl Stack {
-    /// Before anything that time does.
-    pub(crate) fn notice_suspension(&mut self) {
-        if let Some(time) = self.suspend_watch.take() {
-            let seconds = time.as_secs();
-            let line =
-                format_args!("the machine was suspended for {seconds} s: all peers are asked");
-            log::say_once(&self.base.core.config, line);
-            self.base.core.count("suspensions");
-            self.relays.resume_after_suspension(&mut self.base);
-        }
+/// Before anything that time does.
+pub(crate) fn notice(watch: &mut SuspendWatch, base: &mut Base, relays: &mut Relays) {
+    if let Some(time) = watch.take() {
+        let seconds = time.as_secs();
+        let line = format_args!("the machine was suspended for {seconds} s: all peers are asked");
+        base.core.config.say_once(line);
+        base.core.count("suspensions");
+        relays.resume_after_suspension(base);
     }
 }

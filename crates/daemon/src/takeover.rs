@@ -15,16 +15,15 @@
 //! Of a server with several engine loops, each loop takes over from the one with its number, by itself.
 
 use crate::base::Base;
-use crate::config::{Encapsulation, StackConfig};
-use crate::locals::carriers;
+use crate::carriers;
+use crate::config::{Encapsulation, MAX_LOOPS, StackConfig};
+use crate::core::Core;
 use crate::log;
-use crate::loops::MAX_LOOPS;
-use crate::service;
-use crate::stack::Stack;
+use crate::services::Services;
 use crate::timers::Timer;
 use manypath_control::{
-    ControlClient, ControlError, ControlSocket, Incoming, Reply, Request, Role, anchor, counted,
-    manager, runtime,
+    ControlClient, ControlError, ControlSocket, Incoming, Reply, Request, Role, anchor, manager,
+    runtime,
 };
 use manypath_engine::Duration;
 use std::io;
@@ -193,7 +192,7 @@ impl Succession {
         let pid = predecessor.client.socket().peer_credentials()?.pid;
         let line =
             format_args!("takes over from process {pid}, which goes on with its connections");
-        log::say_once(&base.core.config, line);
+        base.core.config.say_once(line);
         base.core.count("took_over");
         self.predecessor = Some(predecessor);
         Ok(())
@@ -275,88 +274,73 @@ impl Succession {
             Ok(false) | Err(_) => base.core.count("lines_refused"),
         }
     }
-}
 
-impl Stack {
-    pub(crate) fn on_taken_over(&mut self, id: u64) {
-        if self.succession.by != Some(id) {
-            return;
-        }
-        self.succession.done = true;
-        self.base.core.count("taken_over");
-        let open = counted(self.relays.flow_count(&self.base), "connection", "connections");
-        info!(target: log::STACK, "another process takes over; {open} go on here");
-        self.outlive(MAX_AFTERLIFE);
-        self.release_launchers();
+    /// Everything new is the successor's. Whether it is one.
+    pub(crate) fn on_taken_over(&mut self, id: u64) -> bool {
+        let is_it = self.by == Some(id);
+        self.done |= is_it;
+        is_it
     }
 
-    /// Launchers offer their listeners to the successor, as soon as none of them has a connection that was led to it:
-    /// its name lives as long as the line to its launcher.
-    pub(crate) fn release_launchers(&mut self) {
-        for id in self.base.core.control.launchers() {
-            if self.services.listeners.is_free(id) {
-                self.drop_control(id);
-            }
+    /// The other end of a control connection has gone. Whether this process is to end.
+    pub(crate) fn on_control_gone(
+        &mut self,
+        base: &mut Base,
+        services: &mut Services,
+        id: u64,
+    ) -> bool {
+        if self.by == Some(id) && !self.done {
+            self.by = None;
+            serve_again(base, services);
         }
-    }
-
-    /// The other end of a control connection has gone.
-    pub(crate) fn on_control_gone(&mut self, id: u64) {
-        if self.succession.by == Some(id) && !self.succession.done {
-            self.succession.by = None;
-            carriers::listen(&mut self.base.core);
-            self.services.name_door(&mut self.base);
+        if self.kept != Some(id) {
+            return false;
         }
-        if self.succession.kept == Some(id) {
-            self.succession.kept = None;
-            self.on_line_dropped();
-        }
-    }
-
-    /// The service manager keeps no line to this process: the service was stopped for good, or it keeps none at all.
-    fn on_line_dropped(&mut self) {
-        if !self.succession.alone {
+        // The manager keeps no line to this process: the service was stopped for good, or it keeps none at all.
+        self.kept = None;
+        if !self.alone {
             info!(target: log::STACK, "the service manager keeps no line: a restart ends all connections");
-        } else if self.base.core.phase.serves_peers() {
-            self.stop();
         }
+        self.alone && base.core.phase.serves_peers()
     }
 
     /// Whether the successor has gone without a successor of its own: then this is the server again.
-    pub(crate) fn recovers(&mut self) -> bool {
+    pub(crate) fn recovers(&mut self, base: &mut Base, services: &mut Services) -> bool {
         // A successor at other ports has none of them.
-        if !self.succession.done || !self.succession.lent || self.base.core.driver.has_lent() {
+        if !self.done || !self.lent || base.core.driver.has_lent() {
             return false;
         }
         warn!(target: log::STACK, "the process that took over has ended: this one serves again");
-        self.base.core.count("successors_lost");
-        (self.succession.by, self.succession.done, self.succession.lent) = (None, false, false);
-        if self.succession.alone {
-            self.base.core.after(MAX_WAIT, Timer::Successor);
+        base.core.count("successors_lost");
+        (self.by, self.done, self.lent) = (None, false, false);
+        if self.alone {
+            base.core.after(MAX_WAIT, Timer::Successor);
         }
-        carriers::listen(&mut self.base.core);
-        self.services.name_door(&mut self.base);
+        serve_again(base, services);
         true
     }
 
     /// SIGTERM, where the connections may outlive the manager's main process: that ends, and this process goes on
     /// until the next one takes over, or the manager drops the line that it has kept.
-    pub(crate) fn detach(&mut self) -> bool {
-        let may = self.succession.kept.is_some() && !self.succession.alone;
-        if !may || !self.base.core.phase.serves_peers() {
+    pub(crate) fn detach(&mut self, core: &mut Core) -> bool {
+        let may = self.kept.is_some() && !self.alone;
+        if !may || !core.phase.serves_peers() {
             return false;
         }
         info!(target: log::STACK, "goes on until another process takes over");
-        self.service = service::Service::new(false, true);
-        self.succession.alone = true;
-        self.base.core.after(MAX_WAIT, Timer::Successor);
+        self.alone = true;
+        core.after(MAX_WAIT, Timer::Successor);
         anchor::let_go();
         true
     }
 
-    pub(crate) fn on_successor_timer(&mut self) {
-        if self.succession.alone && !self.succession.done {
-            self.stop();
-        }
+    /// Whether a successor should have come by now.
+    pub(crate) const fn is_overdue(&self) -> bool {
+        self.alone && !self.done
     }
+}
+
+fn serve_again(base: &mut Base, services: &mut Services) {
+    carriers::listen(&mut base.core);
+    services.name_door(base);
 }

@@ -1,11 +1,7 @@
 //! Deadlines of the stack, kept in order. A deadline is not taken back: whoever set it looks,
 //! when it comes, whether it still means something.
 
-use crate::association::RelayId;
-use crate::attempt::AttemptId;
-use crate::base::protection;
-use crate::datagrams::DatagramId;
-use crate::stack::Stack;
+use crate::ids::{AttemptId, DatagramId, RelayId};
 use manypath_engine::{AssociationId, Instant};
 use std::collections::BTreeSet;
 
@@ -119,65 +115,5 @@ impl Timers {
     #[cfg(test)]
     pub(crate) fn count(&self, timer: Timer) -> usize {
         self.set.iter().filter(|(_, set)| *set == timer).count()
-    }
-}
-
-impl Stack {
-    pub(crate) fn on_timer(&mut self, timer: Timer) {
-        let base = &mut self.base;
-        match timer {
-            Timer::HeadStart(id) => self.attempts.on_head_start_timer(base, id),
-            Timer::Route(id) => self.attempts.on_route_timer(base, id),
-            Timer::InitCopy(id) => base.core.on_init_copy_timer(id),
-            Timer::Answer(_) => self.attempts.follow_answers(base),
-            Timer::Fallback(id) => self.attempts.on_fallback_timer(base, id),
-            Timer::Keys(id) => protection::on_keys_timer(base, id),
-            Timer::TicketKeys => {
-                base.keys.on_ticket_keys_timer(base.core.now, &mut base.core.timers);
-            }
-            Timer::Patience(id) => self.relays.on_patience_timer(base, &mut self.services, id),
-            Timer::Idle(id) => base.on_idle_timer(id),
-            Timer::DatagramFallback(id) => {
-                self.datagrams.on_fallback_timer(base, &mut self.attempts.peers, id)
-            }
-            Timer::Datagrams => self.datagrams.on_timer(base),
-            Timer::Rescan => {
-                self.uplinks.on_rescan_timer(base, &mut self.attempts, &mut self.relays)
-            }
-            Timer::Network => {
-                self.uplinks.on_network_timer(base, &mut self.attempts, &mut self.relays)
-            }
-            Timer::Presence(id) => base.on_presence_timer(id),
-            Timer::Quiet(id) => base.on_quiet_timer(id),
-            Timer::Listeners => self.on_listeners_timer(),
-            Timer::Look => self.services.answer_looked(base, &mut self.relays),
-            Timer::Rates => self.relays.on_rates_timer(&mut base.core),
-            Timer::Waiting => self.services.on_waiting_timer(base, &mut self.relays),
-            Timer::Delayed => self.services.give_up_delayed(base),
-            Timer::AcceptControl => base.core.accept_control(),
-            Timer::Callers => self.clients.callers.accept_callers(base, &self.relays),
-            Timer::DoorListeners => self.clients.doors.accept(base, &mut self.attempts),
-            Timer::Ping(id) => self.datagrams.on_packets(base, &mut self.services, id),
-            Timer::DoorDatagrams(id) => self.clients.doors.on_datagrams(base, id, true),
-            Timer::DoorClient(id) => {
-                self.clients.doors.on_client_timer(base, &mut self.attempts, id)
-            }
-            Timer::StatusLine => self.on_status_line_timer(),
-            Timer::Service => self.on_service_timer(),
-            Timer::SavePeers => self.attempts.peers.save(&mut base.core),
-            Timer::Hours => base.core.on_hours_timer(),
-            Timer::Budgets => base.core.on_budgets_timer(),
-            Timer::Quotas => crate::budgets::on_quotas_timer(&mut base.core),
-            Timer::RelayNames => self.attempts.on_relay_names_timer(&mut base.core),
-            Timer::Register => self.datagrams.rendezvous.register(base, &self.attempts),
-            Timer::Punch(id) => self.datagrams.rendezvous.punch(base, id),
-            Timer::Ways => self.datagrams.rendezvous.on_ways_timer(base),
-            // Each turn looks at it.
-            Timer::Search => {}
-            Timer::Watch => self.watch.on_watch_timer(base),
-            Timer::Drain => self.on_drain_timer(),
-            Timer::Deserted => self.on_deserted_timer(),
-            Timer::Successor => self.on_successor_timer(),
-        }
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::attempt::Attempts;
 use crate::base::Base;
-use crate::config::{self, LocalName};
+use crate::config::Encapsulation;
 use crate::core::Core;
-use crate::locals::{Local, addresses, is_usable};
+use crate::locals::{Local, addresses, is_wanted};
 use crate::log;
 use crate::peers::Peers;
 use crate::relays::Relays;
@@ -139,13 +139,14 @@ impl Uplinks {
         let before = base.core.locals.open.len();
         for interface in &interfaces {
             // New addresses are the successor's.
-            let wanted = is_wanted(&base.core, interface) && !base.core.phase.is_succeeded();
+            let wanted =
+                is_wanted(&base.core.config.locals, interface) && !base.core.phase.is_succeeded();
             if wanted && base.core.locals.is_new(interface) {
                 add_local(&mut base.core, interface);
             }
         }
         if !gone.is_empty() || base.core.locals.open.len() > before {
-            crate::attempt::forget_near(&mut base.core, &mut attempts.peers, None);
+            attempts.peers.forget_near_and_tell(&mut base.core, None);
             attempts.peers.notice_networks(&base.core);
         }
         for local in gone {
@@ -175,10 +176,7 @@ impl Uplinks {
         base.core.locals.open = open;
         for local in &gone {
             let ip = local.address.addr.ip();
-            log::say_once(
-                &base.core.config,
-                format_args!("{ip} has gone from {}", local.interface),
-            );
+            base.core.config.say_once(format_args!("{ip} has gone from {}", local.interface));
             base.core.count("addresses_gone");
             base.core.driver.endpoint_mut().suspend_local_address(base.core.now, ip);
             for socket in local.sockets() {
@@ -217,26 +215,13 @@ impl Base {
             let known = self.core.living_addresses(id);
             known
                 .into_iter()
-                .for_each(|addr| crate::attempt::forget_near(&mut self.core, peers, Some(addr)));
+                .for_each(|addr| peers.forget_near_and_tell(&mut self.core, Some(addr)));
         }
         if change == AddressChange::Removed {
             self.disown(id, address);
         }
         let what = change_name(change);
         info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);
-    }
-}
-
-/// Whether the address is to be used as far as the settings go.
-fn is_wanted(core: &Core, interface: &Interface) -> bool {
-    match &core.config.locals {
-        config::Locals::Auto => is_usable(interface),
-        config::Locals::Except(names) => is_usable(interface) && !names.contains(&interface.name),
-        config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
-        config::Locals::Named(names) => names.iter().any(|name| match name {
-            LocalName::Address(_) => interface.up && name.fits(interface),
-            LocalName::Interface(_) => is_usable(interface) && name.fits(interface),
-        }),
     }
 }
 
@@ -251,11 +236,11 @@ fn follow_links(core: &mut Core, interfaces: &[Interface]) {
         local.up = interface.up;
         let (ip, name) = (interface.addr, &interface.name);
         if local.up {
-            log::say_once(&core.config, format_args!("{name} is up again: using {ip}"));
+            core.config.say_once(format_args!("{name} is up again: using {ip}"));
             core.counters.count("links_up");
             endpoint.announce_local_address(core.now, local.address);
         } else {
-            log::say_once(&core.config, format_args!("{name} has no link: {ip} waits"));
+            core.config.say_once(format_args!("{name} has no link: {ip} waits"));
             core.counters.count("links_down");
             endpoint.suspend_local_address(core.now, ip);
         }
@@ -266,7 +251,7 @@ fn add_local(core: &mut Core, interface: &Interface) {
     match bind_local(core, interface) {
         Ok(local) => {
             let Interface { addr, name, .. } = interface;
-            log::say_once(&core.config, format_args!("using {addr} ({name})"));
+            core.config.say_once(format_args!("using {addr} ({name})"));
             core.count("addresses_come");
             core.driver.endpoint_mut().announce_local_address(core.now, local.address);
             core.locals.keep(local);
@@ -288,7 +273,7 @@ fn bind_local(core: &mut Core, interface: &Interface) -> io::Result<Local> {
     let socket = core.locals.next_socket();
     let token = Source::Local(socket).token();
     let mut binding = LocalBinding::from(interface);
-    if core.config.encapsulation == config::Encapsulation::Native {
+    if core.config.encapsulation == Encapsulation::Native {
         let address = core.driver.bind_native(&core.registry, token, &binding)?;
         return Ok(Local::new(address, interface, socket));
     }
@@ -304,8 +289,7 @@ fn bind_local(core: &mut Core, interface: &Interface) -> io::Result<Local> {
         other => other?,
     };
     let mut local = Local::new(address, interface, socket);
-    crate::privileged::bind_second(core, &mut local, binding.clone());
-    crate::locals::carriers::bind_at(core, &mut local, &binding);
+    crate::carriers::bind_at(core, &mut local, &binding);
     Ok(local)
 }
 

@@ -1,13 +1,11 @@
 //! What becomes of an attempt over SCTP.
 
 use super::open::errno_of;
-use super::{AttemptId, ByRelay, Client, Open, Sctp, Tcp, unspecified_like};
-use crate::association::FlowUse;
-use crate::attempt::Attempts;
-use crate::base::{Base, protection};
+use super::{Attempts, ByRelay, Open, Sctp, Tcp, unspecified_like};
+use crate::base::{Base, FlowUse, protection};
 use crate::core::Core;
+use crate::ids::{AttemptId, Client};
 use crate::log;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport, Way};
@@ -16,39 +14,30 @@ use manypath_flow::{FlowId, Refusal};
 use std::net::{IpAddr, SocketAddr};
 use tracing::debug;
 
-impl Stack {
-    /// The peer has accepted the flow.
-    pub(crate) fn on_opened(&mut self, association: AssociationId, flow: FlowId) {
-        let id = match self.base.flow_use(association, flow) {
-            Some(FlowUse::Attempt(id)) => id,
-            Some(FlowUse::Caller(id)) => {
-                return self.clients.callers.on_call_answered(
-                    &mut self.base,
-                    &mut self.relays,
-                    id,
-                    association,
-                    flow,
-                );
-            }
-            Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => return,
-        };
-        let Some(attempt) = self.attempts.all.get_mut(&id) else { return };
+impl Attempts {
+    /// The peer has accepted the flow of an attempt.
+    pub(crate) fn on_opened(
+        &mut self,
+        base: &mut Base,
+        id: AttemptId,
+        association: AssociationId,
+        flow: FlowId,
+    ) {
+        let Some(attempt) = self.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         if attempt.by_relay.is_none() {
-            self.attempts.peers.remember_carried(self.base.core.now, open.destination);
+            self.peers.remember_carried(base.core.now, open.destination);
         }
         // One that waited for its relay's answer had no stream before.
-        self.base.treat(association, flow, &options);
-        super::race::drop_tcp(&mut self.base.core, tcp);
-        let local = self.base.core.local_name(association, &open);
+        base.treat(association, flow, &options);
+        super::race::drop_tcp(&mut base.core, tcp);
+        let local = base.core.local_name(association, &open);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
-        self.attempts.promise(&mut self.base, id, client, Transport::Sctp, local, open.destination);
+        self.promise(base, id, client, Transport::Sctp, local, open.destination);
     }
-}
 
-impl Attempts {
     /// The launcher is told to complete the connection, and hands over the program's socket. It may take its time: it or
     /// this process may be suspended meanwhile, and to the program and its peer the connection exists. The end of the
     /// launcher's line ends it.

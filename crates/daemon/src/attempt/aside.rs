@@ -8,20 +8,17 @@
 //! it, so that the peer never hears of a connection that is plain TCP then. The association stays as long as
 //! it would without connections: the peer tells it of addresses that come.
 
-use super::{Attempt, AttemptId, Sctp, sctp_only};
-use crate::association::{Association, FlowUse, Setup};
-use crate::attempt::Attempts;
-use crate::base::Base;
+use super::{Attempt, Attempts, Sctp};
+use crate::base::{Association, Base, FlowUse, PeerKey, Setup};
 use crate::core::Core;
+use crate::ids::AttemptId;
 use crate::parameters;
-use crate::peers::Peers;
-use crate::privileged::PeerKey;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, AssociationState, Duration, Instant, PathState};
 use manypath_rules::{Form, Options, StepAside};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Round trips below this are short: those of a cable, a building, a city. On such a path `docs/performance.md`
 /// has TCP ahead of the whole product at a lower cost ("One association and the whole product"). It has the
@@ -141,13 +138,6 @@ impl Attempts {
     }
 }
 
-/// Forgets that a single short path leads to `peer`, or to anybody.
-pub(crate) fn forget_near(core: &mut Core, peers: &mut Peers, peer: Option<IpAddr>) {
-    if peers.forget_near(core.now, peer) {
-        core.control.tell_redirectors();
-    }
-}
-
 /// Holds messages of the association back until the peer has answered, or is too far away.
 pub(super) fn await_answer(base: &mut Base, id: AssociationId, options: &Options) {
     let Some(end) = answer_due(base, id).filter(|end| base.core.now < *end) else { return };
@@ -190,7 +180,7 @@ impl Core {
 /// Whether a connection with these options is plain TCP where SCTP has nothing to gain.
 pub(super) fn may_step_aside(core: &Core, options: &Options) -> bool {
     let wanted = options.step_aside.unwrap_or(core.config.carrying.step_aside);
-    let is_free = !sctp_only(options) && options.path_limits().is_none();
+    let is_free = !options.is_sctp_only() && options.path_limits().is_none();
     let can = is_free && options.form != Some(Form::Direct);
     can && wanted == StepAside::Auto
 }

@@ -7,10 +7,9 @@
 
 use super::aside::attempts_on;
 use super::open::open_flow;
-use super::{AttemptId, ByRelay, Sctp, Tcp, sctp_only};
-use crate::association::FlowUse;
-use crate::attempt::Attempts;
-use crate::base::{Base, protection};
+use super::{Attempts, ByRelay, Sctp, Tcp};
+use crate::base::{Base, FlowUse, presence, protection};
+use crate::ids::AttemptId;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 
@@ -21,6 +20,16 @@ impl Attempts {
         if protection::is_in_doubt(base, doubted) {
             for id in attempts_on(base, doubted) {
                 self.move_from(base, id, doubted);
+            }
+        }
+    }
+
+    /// Hosts have said that nobody listens: their peers are in doubt, and connects wait no longer for them.
+    pub(crate) fn notice_closed_ports(&mut self, base: &mut Base) {
+        for id in presence::take_closed(base) {
+            if let Some(received) = presence::doubt(base, id) {
+                self.move_on(base, id);
+                self.hurry_on(base, id, received);
             }
         }
     }
@@ -75,7 +84,7 @@ impl Attempts {
         let tcp_runs = !matches!(attempt.tcp, Tcp::NotStarted);
         let by = attempt.by_relay.as_mut().map(ByRelay::ask_anew);
         let alone =
-            attempt.open.blocking || sctp_only(&attempt.options) || tcp_runs || by.is_some();
+            attempt.open.blocking || attempt.options.is_sctp_only() || tcp_runs || by.is_some();
         base.treat(association, flow, &attempt.options);
         base.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.start_clocks(base, id, association, alone);

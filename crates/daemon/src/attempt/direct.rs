@@ -1,8 +1,8 @@
 //! From a peer that has no manypath to a native service at the same address.
 
-use super::AttemptId;
-use crate::attempt::Attempts;
+use super::Attempts;
 use crate::base::Base;
+use crate::ids::AttemptId;
 use crate::parameters;
 use manypath_control::status::FallbackReason;
 use manypath_engine::AssociationId;
@@ -33,7 +33,8 @@ impl Attempts {
             return false;
         }
         let manner = parameters::manner(&base.core.config, &options);
-        let Ok((association, flow)) = base.begin_direct(&open, manner.profile, acceptor) else {
+        let (to, from) = (open.destination, open.source_or_unspecified());
+        let Ok((association, flow)) = base.begin_direct(to, from, manner.profile, acceptor) else {
             return false;
         };
         attempt.fallback = Some(reason);

@@ -1,90 +1,52 @@
 //! The end of an attempt: a relay, a failure, or nobody waits any more.
 
-use super::{Attempt, AttemptId, Client, Control, Sctp, Tcp};
-use crate::association::RelayId;
-use crate::attempt::Attempts;
+use super::{Attempt, Attempts, Sctp, Tcp};
 use crate::base::Base;
+use crate::ids::{AttemptId, Client, Control, RelayId};
 use crate::log;
-use crate::relays::Relay;
-use crate::relays::TcpRelay;
-use crate::relays::{Carrier, Ends};
+use crate::relays::{Carrier, Ends, Relay, Relays, TcpRelay};
 use crate::socket::Socket;
-use crate::stack::Stack;
 use crate::token::Source;
-use manypath_control::Reply;
-use mio::Token;
+use manypath_control::{Reply, Way};
+use mio::{Registry, Token};
 use socket2::SockRef;
 use std::io;
 use std::os::fd::OwnedFd;
 use tracing::{info, warn};
 
-impl Stack {
-    /// The launcher hands over the program's connection.
-    pub(crate) fn on_attach(&mut self, client: Client, fd: OwnedFd) {
-        let Some(id) = self.base.core.control.attempt(client) else {
-            return self.base.core.count("attaches_too_late");
-        };
-        let Some(attempt) = self.attempts.all.remove(&id) else { return };
-        if let Err(error) = self.attach(id, attempt, fd) {
-            self.base.core.count("attaches_failed");
-            warn!(target: log::CONNECTION, "a connection could not be taken over: {error}");
-            self.services.report_closed(&mut self.base, RelayId(id.0));
-        }
-    }
-
-    fn attach(&mut self, id: AttemptId, attempt: Attempt, fd: OwnedFd) -> io::Result<()> {
-        let relay = RelayId(id.0);
-        let ends = Ends::To(attempt.open.destination);
-        match (attempt.sctp, attempt.tcp) {
-            (Sctp::Opened { association, flow }, _) => {
-                let token = Source::Relay(relay.0).token();
-                let socket = self
-                    .near(attempt.client, fd, token)
-                    .inspect_err(|_| self.base.reset_flow(association, flow))?;
-                let joined = Relay::new(association, flow, socket).with(&attempt.options);
-                self.relays.start(&mut self.base, relay, joined);
-                self.relays.begin_connection(&self.base, relay, ends, Carrier::Sctp(association));
-            }
-            (_, Tcp::Promised(far)) => {
-                let near = self.near(attempt.client, fd, Source::Near(relay.0).token())?;
-                self.relays.start_plain(relay, TcpRelay::new(near, far));
-                self.relays.begin_connection(
-                    &self.base,
-                    relay,
-                    ends,
-                    Carrier::Tcp(attempt.fallback),
-                );
-                self.base.core.count("tcp_relays_started");
-            }
-            (Sctp::Opening { association, flow, .. }, tcp) => {
-                super::race::drop_tcp(&mut self.base.core, tcp);
-                self.base.reset_flow(association, flow);
-                return Err(io::Error::other("it was not promised"));
-            }
-            (Sctp::Failed, tcp) => {
-                super::race::drop_tcp(&mut self.base.core, tcp);
-                return Err(io::Error::other("it was not promised"));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Stack {
-    /// A launcher hands over sockets of this host; a client of a door may be on another one.
-    fn near(&self, client: Client, fd: OwnedFd, token: Token) -> io::Result<Socket> {
-        let registry = &self.base.core.registry;
-        let remote = (client.control == Control::Doors)
-            .then(|| SockRef::from(&fd).peer_addr())
-            .transpose()?;
-        match remote.and_then(|remote| remote.as_socket()) {
-            Some(remote) => Socket::towards(remote, fd, registry, token),
-            None => Socket::new(fd, registry, token),
-        }
-    }
-}
-
 impl Attempts {
+    /// The launcher hands over the program's connection.
+    pub(crate) fn on_attach(
+        &mut self,
+        base: &mut Base,
+        relays: &mut Relays,
+        client: Client,
+        fd: OwnedFd,
+    ) {
+        let Some(id) = base.core.control.attempt(client) else {
+            return base.core.count("attaches_too_late");
+        };
+        let Some(attempt) = self.all.remove(&id) else { return };
+        if let Err(error) = attach(base, relays, id, attempt, fd) {
+            base.core.count("attaches_failed");
+            warn!(target: log::CONNECTION, "a connection could not be taken over: {error}");
+            base.core.tell_closed(id);
+        }
+    }
+
+    /// The way of a connection that is attached or about to be; `None` when it is none of ours, or over.
+    pub(crate) fn way_of(&self, base: &Base, relays: &Relays, client: Client) -> Option<Way> {
+        let id = base.core.control.attempt(client)?;
+        relays.way_of(base, RelayId(id.0)).or_else(|| self.way_promised(base, id))
+    }
+
+    /// Nobody waits for a connect any more, if it is still under way.
+    pub(crate) fn cancel_of(&mut self, base: &mut Base, client: Client) {
+        if let Some(attempt) = base.core.control.attempt(client) {
+            self.cancel(base, attempt);
+        }
+    }
+
     /// Neither the program nor its launcher waits for the connect any more.
     pub(crate) fn cancel(&mut self, base: &mut Base, id: AttemptId) {
         let Some(attempt) = self.all.get(&id) else { return };
@@ -125,5 +87,51 @@ impl Attempts {
             base.core.control.forget(attempt.client);
             super::race::drop_tcp(&mut base.core, attempt.tcp);
         }
+    }
+}
+
+fn attach(
+    base: &mut Base,
+    relays: &mut Relays,
+    id: AttemptId,
+    attempt: Attempt,
+    fd: OwnedFd,
+) -> io::Result<()> {
+    let relay = RelayId(id.0);
+    let ends = Ends::To(attempt.open.destination);
+    match (attempt.sctp, attempt.tcp) {
+        (Sctp::Opened { association, flow }, _) => {
+            let token = Source::Relay(relay.0).token();
+            let socket = near(&base.core.registry, attempt.client, fd, token)
+                .inspect_err(|_| base.reset_flow(association, flow))?;
+            let joined = Relay::new(association, flow, socket).with(&attempt.options);
+            relays.start(base, relay, joined);
+            relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
+        }
+        (_, Tcp::Promised(far)) => {
+            let token = Source::Near(relay.0).token();
+            let near = near(&base.core.registry, attempt.client, fd, token)?;
+            relays.start_plain(relay, TcpRelay::new(near, far));
+            relays.begin_connection(base, relay, ends, Carrier::Tcp(attempt.fallback));
+            base.core.count("tcp_relays_started");
+        }
+        (sctp, tcp) => {
+            super::race::drop_tcp(&mut base.core, tcp);
+            if let Sctp::Opening { association, flow, .. } = sctp {
+                base.reset_flow(association, flow);
+            }
+            return Err(io::Error::other("it was not promised"));
+        }
+    }
+    Ok(())
+}
+
+/// A launcher hands over sockets of this host; a client of a door may be on another one.
+fn near(registry: &Registry, client: Client, fd: OwnedFd, token: Token) -> io::Result<Socket> {
+    let remote =
+        (client.control == Control::Doors).then(|| SockRef::from(&fd).peer_addr()).transpose()?;
+    match remote.and_then(|remote| remote.as_socket()) {
+        Some(remote) => Socket::towards(remote, fd, registry, token),
+        None => Socket::new(fd, registry, token),
     }
 }

@@ -26,13 +26,13 @@ mod race;
 mod route;
 mod via;
 
-pub(crate) use aside::forget_near;
 pub(crate) use open::{errno_of, fallback_patience, must_fail, patience_with_relay};
 use race::Grace;
 pub(crate) use via::Lookup;
 use via::{ByRelay, RelayHosts};
-pub(crate) use via::{RelayAt, relays_at, usable_relays};
+pub(crate) use via::{RelayAt, relays_at, sends_names, usable_relays};
 
+use crate::ids::{AttemptId, Client};
 use crate::peers::Peers;
 use crate::socket::Socket;
 use manypath_control::status::FallbackReason;
@@ -41,34 +41,6 @@ use manypath_flow::{FlowId, Passed};
 use manypath_rules::Options;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-
-/// Names a program's connect. Never used again; the relay that comes of it has the same number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct AttemptId(pub(crate) u64);
-
-/// Where requests for connections come from, and where the answers go.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Control {
-    /// The launcher at this control connection.
-    Line(u64),
-    /// The doors of this stack.
-    Doors,
-    /// The relay of this stack, for flows that another one carries on.
-    Onward,
-}
-
-impl From<u64> for Control {
-    fn from(line: u64) -> Self {
-        Self::Line(line)
-    }
-}
-
-/// Who asked, and its name for the connect.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Client {
-    pub(crate) control: Control,
-    pub(crate) id: u64,
-}
 
 /// What a launcher asks for.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +149,7 @@ pub(crate) struct Attempts {
     all: BTreeMap<AttemptId, Attempt>,
     grace: Grace,
     pub(crate) peers: Peers,
-    relays: RelayHosts,
+    pub(crate) relays: RelayHosts,
 }
 
 impl Attempts {
@@ -198,10 +170,6 @@ impl Attempts {
     pub(crate) const fn note_answer(&mut self) {
         self.grace.note_answer();
     }
-}
-
-fn sctp_only(options: &Options) -> bool {
-    options.is_sctp_only()
 }
 
 /// The unspecified address of the same family.

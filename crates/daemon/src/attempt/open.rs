@@ -1,15 +1,12 @@
 //! A launcher asks for a connection: whether it is carried, and how it begins.
 
 use super::via::RelayAt;
-use super::{Attempt, AttemptId, ByRelay, Client, Open, Sctp, sctp_only};
-use crate::association::{Association, FlowUse};
-use crate::attempt::Attempts;
-use crate::base::Base;
+use super::{Attempt, Attempts, ByRelay, Open, Sctp};
+use crate::base::{Association, Base, FlowUse, by_key};
 use crate::core::Core;
-use crate::datagrams::rendezvous;
+use crate::ids::{AttemptId, Client};
 use crate::log;
 use crate::parameters;
-use crate::path_policies::hold_to_uplinks;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -37,10 +34,10 @@ impl Attempts {
         options.encrypt = Some(base.core.encrypt_demanded(client, &options));
         let by_key = is_key_address(open.destination.ip());
         if by_key {
-            options = rendezvous::options(options);
+            options = by_key::options(options);
         }
         let source = open.source.map(|source| source.ip());
-        hold_to_uplinks(&base.core, &mut options, open.destination.ip(), source);
+        base.core.hold_to_uplinks(&mut options, open.destination.ip(), source);
         let relays = self.relays.of(&base.core, open.destination, &options);
         let begun = match (policy, relays) {
             (Policy::Enable, Some(relays)) => {
@@ -134,7 +131,7 @@ impl Attempts {
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
         let may_race = base.core.config.carrying.tcp_race
-            && !(trusted || has_port || sctp_only(&options) || is_met(base, association));
+            && !(trusted || has_port || options.is_sctp_only() || is_met(base, association));
         if may_race && !base.is_direct(association) && self.grace.is_crowd(base.core.now) {
             base.reset_flow(association, flow);
             return Err(FallbackReason::OneOfMany);
@@ -148,7 +145,7 @@ impl Attempts {
         self.all.insert(id, attempt);
         base.set_flow_use(association, flow, FlowUse::Attempt(id));
         base.core.control.remember(client, id);
-        let alone = open.blocking || trusted || sctp_only(&options);
+        let alone = open.blocking || trusted || options.is_sctp_only();
         self.start_clocks(base, id, association, alone);
         super::aside::await_answer(base, association, &options);
         // The launcher goes on while TCP begins.
@@ -170,7 +167,7 @@ impl Attempts {
         let acceptor = base.core.acceptor_for(destination, options);
         let known = self.peers.lookup(base.core.now, destination, acceptor);
         let reason =
-            known.filter(|_| base.core.config.carrying.peer_cache && !sctp_only(options))?;
+            known.filter(|_| base.core.config.carrying.peer_cache && !options.is_sctp_only())?;
         debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
         let is_told = reason == FallbackReason::UnprovenPort;
         Some(if is_told { reason } else { FallbackReason::Remembered })
@@ -201,7 +198,8 @@ impl Attempts {
             if encrypt == Encrypt::Require {
                 return Err(FallbackReason::NotEncrypted);
             }
-            return base.begin_direct(open, manner.profile, acceptor);
+            let source = open.source_or_unspecified();
+            return base.begin_direct(open.destination, source, manner.profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
         let at = SocketAddr::new(peer, open.destination.port());
@@ -219,7 +217,7 @@ impl Attempts {
         alone: bool,
     ) {
         let attempt = self.all.get(&id);
-        let only = attempt.is_some_and(|attempt| sctp_only(&attempt.options));
+        let only = attempt.is_some_and(|attempt| attempt.options.is_sctp_only());
         let (now, remembers) = (base.core.now, base.core.config.carrying.peer_cache);
         let known = attempt.filter(|_| remembers);
         let usual = known.is_some_and(|known| self.peers.is_carried(now, known.open.destination));
@@ -230,7 +228,7 @@ impl Attempts {
         let patience = if in_doubt && !self.is_by_relay(id) {
             base.core.patience_with(association)
         } else if attempt.is_some_and(|one| is_key_address(one.open.destination.ip())) {
-            rendezvous::PATIENCE
+            by_key::PATIENCE
         } else if base.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             base.core.patience_with(association).max(silence)
@@ -395,9 +393,9 @@ impl Core {
 pub(crate) fn must_fail(options: &Options, reason: FallbackReason) -> bool {
     use FallbackReason as R;
     let demanded = options.encrypt == Some(Encrypt::Require)
-        || options.path_limits().is_strict() && sctp_only(options);
+        || options.path_limits().is_strict() && options.is_sctp_only();
     let is_usual = matches!(reason, R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast);
-    !is_usual && if reason == R::BoundAddress { demanded } else { sctp_only(options) }
+    !is_usual && if reason == R::BoundAddress { demanded } else { options.is_sctp_only() }
 }
 
 /// What a program hears that must not fall back to TCP: as near to the truth as connect() can be.

@@ -5,12 +5,11 @@
 //! service hears of a TCP connection only when it is used: the kernel defers the last packet of the handshake until there
 //! is data, or we ask for it, and a reset before that leaves nothing for the service to accept.
 
-use super::{Attempt, AttemptId, Sctp, Tcp, sctp_only, unspecified_like};
-use crate::attempt::Attempts;
+use super::{Attempt, Attempts, Sctp, Tcp, unspecified_like};
 use crate::base::Base;
 use crate::core::Core;
-use crate::services;
-use crate::socket::Socket;
+use crate::ids::AttemptId;
+use crate::socket::{Socket, connect};
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Transport;
@@ -197,7 +196,7 @@ impl Attempts {
     pub(super) fn is_tcp_undecided(&self, id: AttemptId) -> bool {
         let racing = |attempt: &&Attempt| {
             let may_race = attempt.raced || !attempt.open.blocking;
-            may_race && attempt.by_relay.is_none() && !sctp_only(&attempt.options)
+            may_race && attempt.by_relay.is_none() && !attempt.options.is_sctp_only()
         };
         self.all
             .get(&id)
@@ -254,9 +253,9 @@ pub(super) fn drop_tcp(core: &mut Core, tcp: Tcp) {
 /// Connects from the address that the program chose, and from its port unless the program's own
 /// socket occupies it.
 fn connect_from(source: Option<SocketAddr>, to: SocketAddr, quietly: bool) -> io::Result<OwnedFd> {
-    match services::connect(source, to, quietly) {
+    match connect(source, to, quietly) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            services::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to, quietly)
+            connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to, quietly)
         }
         result => result,
     }

@@ -1,10 +1,9 @@
 //! A route that goes while a connect is under way: a TCP connect that has begun goes on without one, until it is
 //! back. Plain TCP that takes SCTP's place must not fail because it begins later.
 
-use super::{Attempt, AttemptId, ByRelay, Open, Sctp, Tcp, sctp_only};
-use crate::attempt::Attempts;
+use super::{Attempt, Attempts, ByRelay, Open, Sctp, Tcp};
 use crate::base::Base;
-use crate::path_policies::hold_to_uplinks;
+use crate::ids::AttemptId;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};
 
@@ -18,7 +17,7 @@ impl Attempts {
     /// its absence itself.
     pub(super) fn waits_for_route(&self, base: &mut Base, id: AttemptId) -> bool {
         let Some(attempt) = self.all.get(&id) else { return false };
-        let begins = matches!(attempt.tcp, Tcp::NotStarted) && !sctp_only(&attempt.options);
+        let begins = matches!(attempt.tcp, Tcp::NotStarted) && !attempt.options.is_sctp_only();
         let may_wait = begins && attempt.routed_until.is_some_and(|until| base.core.now < until);
         if !may_wait || has_route(&attempt.open) {
             return false;
@@ -36,9 +35,9 @@ impl Attempts {
         };
         if !by_relay.as_ref().is_some_and(ByRelay::is_named) {
             let source = open.source.map(|source| source.ip());
-            hold_to_uplinks(&base.core, options, open.destination.ip(), source);
+            base.core.hold_to_uplinks(options, open.destination.ip(), source);
         }
-        sctp_only(options)
+        options.is_sctp_only()
     }
 
     pub(crate) fn on_route_timer(&mut self, base: &mut Base, id: AttemptId) {

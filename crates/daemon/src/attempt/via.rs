@@ -10,10 +10,10 @@
 //! A relay of an earlier version never answers whether it is one, so it has a moment to do so. That a host is no relay is
 //! remembered here and not with the peers, so that connections to its own services are still carried.
 
-use super::{Attempt, AttemptId, Client, Control, Open, Sctp};
-use crate::attempt::Attempts;
+use super::{Attempt, Attempts, Open, Sctp};
 use crate::base::Base;
 use crate::core::Core;
+use crate::ids::{AttemptId, Client, Control};
 use crate::log;
 use crate::names::{Asker, Party};
 use crate::peers::Peers;
@@ -94,7 +94,7 @@ impl ByRelay {
 
 /// Where relays are, and which of them are not to be asked now.
 #[derive(Debug, Default)]
-pub(super) struct RelayHosts {
+pub(crate) struct RelayHosts {
     addresses: BTreeMap<&'static str, Vec<IpAddr>>,
     down: BTreeMap<RelayAt, Instant>,
     /// When names are looked up again; a timer that comes sooner has been overtaken.
@@ -136,22 +136,67 @@ impl RelayHosts {
     fn is_down(&self, now: Instant, relay: RelayAt) -> bool {
         self.down.get(&relay).is_some_and(|until| *until > now)
     }
+
+    /// Whether a connection of this host to `destination` uses a relay.
+    pub(crate) fn lead_to(&self, core: &Core, destination: SocketAddr) -> bool {
+        let (policy, options) = core.rules.connect(destination);
+        policy == Policy::Enable && self.of(core, destination, &options).is_some()
+    }
+
+    /// A relay was of no use, to a connection or to datagrams.
+    pub(crate) fn note_failure(&mut self, core: &Core, relay: RelayAt, reason: FallbackReason) {
+        use FallbackReason as R;
+        debug!(target: log::CONNECTION, "relay {}: {reason}", relay.addr);
+        if matches!(reason, R::NotRelay | R::RelayUnknown | R::Silent) {
+            let silent = reason == R::Silent;
+            let pause = if silent { SILENT_PAUSE } else { core.config.limits.negative_cache };
+            self.down.insert(relay, core.now + pause);
+        }
+    }
+
+    /// Finds the addresses of relays that have names, and again after a while.
+    pub(crate) fn find(&mut self, core: &mut Core, how: Lookup) {
+        let own = [core.config.via, core.config.carrying.register];
+        let all = core.rules.relays().into_iter().chain(own.into_iter().flatten());
+        let hosts = all.flat_map(Via::relays).map(|relay| relay.host);
+        let names: BTreeSet<_> = hosts.filter(|host| host.parse::<IpAddr>().is_err()).collect();
+        for name in &names {
+            match how {
+                Lookup::Now => {
+                    let found = (*name, 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+                    let found = found.unwrap_or_default().into_iter().map(|it| it.ip());
+                    self.note(core, name, found.collect());
+                }
+                Lookup::Beside => drop(core.names.ask(Asker::Relay(name), Party::Own, name)),
+            }
+        }
+        if !names.is_empty() {
+            let missing = names.iter().any(|name| !self.addresses.contains_key(name));
+            let pause = if missing { SOON_AGAIN } else { AGAIN };
+            self.again = core.now + pause;
+            core.after(pause, Timer::RelayNames);
+        }
+    }
+
+    pub(crate) fn on_names_timer(&mut self, core: &mut Core) {
+        if self.again <= core.now {
+            self.find(core, Lookup::Beside);
+        }
+    }
+
+    /// Addresses of a relay were looked for. Those that were known are kept if there are none now.
+    pub(crate) fn note(&mut self, core: &mut Core, name: &'static str, found: Vec<IpAddr>) {
+        if found.is_empty() {
+            core.count("relay_names_unresolved");
+            warn!(target: log::STACK, "relay {name}: no address is found for this name");
+            return;
+        }
+        let found = found.into_iter().map(|addr| addr.to_canonical()).collect();
+        self.addresses.insert(name, found);
+    }
 }
 
 impl Attempts {
-    /// Whether a connection of this host to `destination` uses a relay.
-    pub(crate) fn goes_by_relay(&self, core: &Core, destination: SocketAddr) -> bool {
-        let (policy, options) = core.rules.connect(destination);
-        policy == Policy::Enable && self.relays.of(core, destination, &options).is_some()
-    }
-
-    /// Whether a relay is to resolve names of destinations at this port, instead of this host.
-    pub(crate) fn sends_names(&self, core: &Core, port: u16) -> bool {
-        let (policy, options) = core.rules.connect(SocketAddr::from(([0; 4], port)));
-        let via = options.via.or(core.config.via).is_some_and(|via| !via.is_off());
-        policy == Policy::Enable && via
-    }
-
     /// Somebody asks for a connection to a host by its name, which the relay resolves. Rules are asked about the port
     /// alone. `Reply::Direct` says that it cannot be: then the name is resolved here, and asked for by its address.
     pub(crate) fn on_open_named(
@@ -241,7 +286,7 @@ impl Attempts {
         let Some(mut by) = attempt.by_relay.take() else { return false };
         let (open, options) = (attempt.open, attempt.options);
         if let Some(relay) = by.current() {
-            self.note_relay_failure(base, relay, reason);
+            self.relays.note_failure(&base.core, relay, reason);
         }
         let opened = self.ask_next(base, &open, &options, &mut by);
         if let Some(attempt) = self.all.get_mut(&id) {
@@ -252,22 +297,6 @@ impl Attempts {
         base.core.count("opens_by_relay");
         self.ask_over(base, id, association, flow);
         true
-    }
-
-    /// A relay was of no use, to a connection or to datagrams.
-    pub(crate) fn note_relay_failure(
-        &mut self,
-        base: &Base,
-        relay: RelayAt,
-        reason: FallbackReason,
-    ) {
-        use FallbackReason as R;
-        debug!(target: log::CONNECTION, "relay {}: {reason}", relay.addr);
-        if matches!(reason, R::NotRelay | R::RelayUnknown | R::Silent) {
-            let silent = reason == R::Silent;
-            let pause = if silent { SILENT_PAUSE } else { base.core.config.limits.negative_cache };
-            self.relays.down.insert(relay, base.core.now + pause);
-        }
     }
 
     pub(super) fn is_by_relay(&self, id: AttemptId) -> bool {
@@ -290,47 +319,6 @@ impl Attempts {
         }
         let since = *by.asked.get_or_insert(base.core.now);
         base.core.now.since(since) >= base.core.answer_patience(association)
-    }
-
-    /// Finds the addresses of relays that have names, and again after a while.
-    pub(crate) fn find_relays(&mut self, core: &mut Core, how: Lookup) {
-        let own = [core.config.via, core.config.carrying.register];
-        let all = core.rules.relays().into_iter().chain(own.into_iter().flatten());
-        let hosts = all.flat_map(Via::relays).map(|relay| relay.host);
-        let names: BTreeSet<_> = hosts.filter(|host| host.parse::<IpAddr>().is_err()).collect();
-        for name in &names {
-            match how {
-                Lookup::Now => {
-                    let found = (*name, 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-                    let found = found.unwrap_or_default().into_iter().map(|it| it.ip());
-                    self.note_relay(core, name, found.collect());
-                }
-                Lookup::Beside => drop(core.names.ask(Asker::Relay(name), Party::Own, name)),
-            }
-        }
-        if !names.is_empty() {
-            let missing = names.iter().any(|name| !self.relays.addresses.contains_key(name));
-            let pause = if missing { SOON_AGAIN } else { AGAIN };
-            self.relays.again = core.now + pause;
-            core.after(pause, Timer::RelayNames);
-        }
-    }
-
-    pub(crate) fn on_relay_names_timer(&mut self, core: &mut Core) {
-        if self.relays.again <= core.now {
-            self.find_relays(core, Lookup::Beside);
-        }
-    }
-
-    /// Addresses of a relay were looked for. Those that were known are kept if there are none now.
-    pub(crate) fn note_relay(&mut self, core: &mut Core, name: &'static str, found: Vec<IpAddr>) {
-        if found.is_empty() {
-            core.count("relay_names_unresolved");
-            warn!(target: log::STACK, "relay {name}: no address is found for this name");
-            return;
-        }
-        let found = found.into_iter().map(|addr| addr.to_canonical()).collect();
-        self.relays.addresses.insert(name, found);
     }
 }
 
@@ -357,6 +345,13 @@ impl Core {
             false => self.encrypt_for(options),
         }
     }
+}
+
+/// Whether a relay is to resolve names of destinations at this port, instead of this host.
+pub(crate) fn sends_names(core: &Core, port: u16) -> bool {
+    let (policy, options) = core.rules.connect(SocketAddr::from(([0; 4], port)));
+    let via = options.via.or(core.config.via).is_some_and(|via| !via.is_off());
+    policy == Policy::Enable && via
 }
 
 /// The relays at `via` with an address, last those that were of no use a short while ago.

@@ -8,12 +8,8 @@
 //!                                             └─▶ ABORT ─▶ plain TCP
 //! ```
 
-use super::unconnected;
-use crate::association::{Association, Setup};
-use crate::associations::Up;
-use crate::attempt::Open;
-use crate::base::Base;
-use crate::core::Core;
+use super::route::{check_route, udp_address};
+use super::{Association, Base, Setup, Up, unconnected};
 use crate::log;
 use crate::parameters::{self, Manner};
 use crate::privileged::Acceptor;
@@ -27,25 +23,25 @@ use std::net::SocketAddr;
 use tracing::{debug, info, warn};
 
 impl Base {
-    /// Begins the association of a connection.
+    /// Begins the association of a connection of the program at `source`.
     pub(crate) fn begin_direct(
         &mut self,
-        open: &Open,
+        destination: SocketAddr,
+        source: SocketAddr,
         profile: Profile,
         acceptor: Acceptor,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
-        let destination = open.destination;
-        let remote = self.core.udp_address(destination.ip(), acceptor)?;
-        self.core.check_route(remote.ip())?;
-        let source = open.source.map(|source| source.ip());
-        let realm = self.core.scopes.realm_towards(destination.ip(), source);
-        let own = self.core.within(realm, parameters::of_direct(&self.core.config, profile))?;
+        let remote = udp_address(&self.core, destination.ip(), acceptor)?;
+        check_route(&self.core, remote.ip())?;
+        let realm = self.core.scopes.realm_towards(destination.ip(), Some(source.ip()));
+        let own =
+            self.core.scopes.within(realm, parameters::of_direct(&self.core.config, profile))?;
         let now = self.core.now;
         let endpoint = self.core.driver.endpoint_mut();
         let id = endpoint
             .connect_with(now, remote, destination.port(), own, None)
             .map_err(unconnected)?;
-        let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
+        let (flow, name) = DirectFlow::opening(destination, source);
         let flow = flow.framed(self.core.framing());
         let association = Association::direct(
             Some(Manner {
@@ -67,7 +63,10 @@ impl Base {
     pub(crate) fn is_direct(&self, id: AssociationId) -> bool {
         match self.all.get(&id) {
             Some(association) => association.mux.is_direct(),
-            None => self.core.own_port(id).is_some_and(|port| port != manypath_flow::SCTP_PORT),
+            None => {
+                let ports = self.core.driver.endpoint().ports(id);
+                ports.is_some_and(|(own, _)| own != manypath_flow::SCTP_PORT)
+            }
         }
     }
 
@@ -196,11 +195,5 @@ impl Base {
             }
             None => {}
         }
-    }
-}
-
-impl Core {
-    fn own_port(&self, id: AssociationId) -> Option<u16> {
-        self.driver.endpoint().ports(id).map(|(own, _)| own)
     }
 }

@@ -1,11 +1,16 @@
 //! Flows on associations: who uses them, and their ends.
 
-use crate::association::{Association, FlowUse, Setup};
-use crate::base::Base;
-use manypath_engine::{AssociationId, StreamClass, StreamId, StreamOptions};
-use manypath_flow::{FlowId, Refusal, Share};
+use super::{Association, Base, FlowUse, Setup};
+use manypath_engine::{
+    AssociationId, Duration, Endpoint, Instant, Reliability, StreamClass, StreamId, StreamOptions,
+};
+use manypath_flow::{Datagrams, FlowId, Refusal, Share};
 use manypath_rules::{Class, Options};
 use std::collections::BTreeMap;
+
+/// Bytes that may wait unsent in the engine beyond what connections may have there: datagrams do not
+/// wait behind these.
+const ROOM: usize = 64 << 10;
 
 impl Base {
     pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
@@ -99,4 +104,39 @@ impl Base {
         let endpoint = self.core.driver.endpoint_mut();
         endpoint.set_stream_options(self.core.now, id, StreamId(status.stream), stream);
     }
+
+    /// Calls `with` for the datagrams of an association that carries them.
+    pub(crate) fn with_datagrams<T>(
+        &mut self,
+        id: AssociationId,
+        with: impl FnOnce(&mut Datagrams) -> T,
+    ) -> Option<T> {
+        let result = with(self.get_mut(&id)?.mux.datagrams_mut()?);
+        self.touch(id);
+        Some(result)
+    }
+}
+
+/// Hands messages about datagrams to the engine, and datagrams as long as it has room. False if some
+/// are left.
+pub(super) fn pump_datagrams(
+    now: Instant,
+    endpoint: &mut Endpoint,
+    id: AssociationId,
+    datagrams: &mut Datagrams,
+    limit: usize,
+) -> bool {
+    while let Some(message) = datagrams.poll_control() {
+        // Small and few; where they do not fit the association is about to end.
+        let _ = endpoint.send(now, id, message);
+    }
+    let time = Duration::from_nanos(now.as_nanos());
+    while endpoint.unsent(id) < limit + ROOM {
+        let Some((message, left)) = datagrams.poll_datagram(time) else { return true };
+        let reliability = Reliability::Lifetime(left);
+        if endpoint.send_with(now, id, message.clone(), reliability).is_err() {
+            datagrams.on_given_up(&message);
+        }
+    }
+    !datagrams.has_messages()
 }

@@ -1,24 +1,27 @@
 //! What the rooms of the stack stand on: the associations, and the flows on them.
 
+mod association;
+pub(crate) mod by_key;
 mod direct;
 mod flows;
-mod presence;
+pub(crate) mod presence;
 pub(crate) mod protection;
+pub(crate) mod proven;
+mod route;
 mod streams;
+mod way;
 
-pub(crate) use presence::{Doubt, Quiet};
-pub(crate) use streams::{MAX_FLOWS, MAX_STREAMS, Streams};
+pub(crate) use association::{Association, FlowUse, Setup, Up};
+use flows::pump_datagrams;
+pub(crate) use route::PeerKey;
+use route::{check_route, udp_address};
 
-use crate::association::{Association, Setup};
 use crate::core::Core;
-use crate::datagrams::pump_datagrams;
-use crate::datagrams::rendezvous;
 use crate::keys::Keys;
 use crate::log;
 use crate::parameters::{self, Manner, STREAMS};
-use crate::path_policies::limited_rules;
 use crate::peers::Peers;
-use crate::privileged::{Acceptor, PeerKey};
+use crate::privileged::Acceptor;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, ConnectError, Duration, Instant, SendError};
@@ -162,7 +165,7 @@ impl Base {
     ) -> Result<AssociationId, FallbackReason> {
         let encrypt = protection::feasible(self, encrypt)?;
         if is_key_address(destination.ip()) {
-            rendezvous::begin(self)?;
+            by_key::begin(self)?;
         }
         let realm = self.core.scopes.realm_towards(destination.ip(), source);
         let key = PeerKey { addr: destination.ip(), manner, acceptor, encrypt, realm };
@@ -205,7 +208,7 @@ impl Base {
         for (addr, acceptor) in living {
             peers.forget_peer(self.core.now, addr, acceptor);
             if !near {
-                crate::attempt::forget_near(&mut self.core, peers, Some(addr));
+                peers.forget_near_and_tell(&mut self.core, Some(addr));
             }
             let key = PeerKey { addr, manner, acceptor, encrypt, realm };
             let used = self.by_peer.get(&key).filter(|used| !protection::is_in_doubt(self, **used));
@@ -382,16 +385,16 @@ impl Base {
 fn begin_association(base: &mut Base, key: PeerKey) -> Result<AssociationId, FallbackReason> {
     let PeerKey { addr, manner, acceptor, encrypt, realm } = key;
     let Manner { profile, limits, announce } = manner;
-    let remote = base.core.udp_address(addr, acceptor)?;
+    let remote = udp_address(&base.core, addr, acceptor)?;
     if !is_key_address(remote.ip()) {
-        base.core.check_route(remote.ip())?;
+        check_route(&base.core, remote.ip())?;
     }
     let (now, port) = (base.core.now, manypath_flow::SCTP_PORT);
     let (config, own) = (&base.core.config, (profile, encrypt, announce));
     let usual = (config.profile, base.core.encrypt_of_peers(), config.carrying.announce);
     let is_usual = own == usual && realm.is_none() && !base.keys.is_unkept();
-    let own = base.core.within(realm, parameters::with(config, manner, encrypt))?;
-    let rules = (!limits.is_none()).then(|| limited_rules(&base.core, limits));
+    let own = base.core.scopes.within(realm, parameters::with(config, manner, encrypt))?;
+    let rules = (!limits.is_none()).then(|| base.core.limited_rules(limits));
     let endpoint = base.core.driver.endpoint_mut();
     let connected = match is_usual && rules.is_none() {
         true => endpoint.connect_from_free_port(now, remote, port),

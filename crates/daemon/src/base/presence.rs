@@ -15,11 +15,9 @@
 //! long again, until the HEARTBEATs of all paths come as often: death is found out in about the time that
 //! had been quiet before it.
 
-use crate::association::Setup;
-use crate::base::Base;
+use super::{Base, Setup};
 use crate::core::Core;
 use crate::log;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant, PathAddr, PathState};
 use std::collections::BTreeSet;
@@ -56,32 +54,30 @@ pub(crate) struct Doubt {
     received: u64,
 }
 
-impl Stack {
-    pub(crate) fn notice_closed_ports(&mut self) {
-        let closed = self.base.core.driver.take_closed_ports();
-        if closed.is_empty() {
-            return;
-        }
-        for id in self.base.ids() {
-            let paths = self.base.core.paths_of(id).into_iter();
-            if raises_doubt(paths.map(|path| (path.addr, path.state)), &closed) {
-                self.doubt(id);
-            }
-        }
+/// The associations with peers whose hosts have said since the last call that nobody listens.
+pub(crate) fn take_closed(base: &mut Base) -> Vec<AssociationId> {
+    let closed = base.core.driver.take_closed_ports();
+    if closed.is_empty() {
+        return Vec::new();
     }
+    let is_closed = |id: &AssociationId| {
+        let paths = base.core.paths_of(*id).into_iter();
+        raises_doubt(paths.map(|path| (path.addr, path.state)), &closed)
+    };
+    base.all.keys().copied().filter(is_closed).collect()
+}
 
-    fn doubt(&mut self, id: AssociationId) {
-        let (since, received) = (self.base.core.now, self.base.core.packets_received(id));
-        let Some(association) = self.base.get_mut(&id) else { return };
-        // During setup the engine itself takes the message at its word.
-        if association.setup == Setup::Connecting || association.doubted.is_some() {
-            return;
-        }
-        association.doubted = Some(Doubt { since, received });
-        self.base.core.ask_in_doubt(id);
-        self.attempts.move_on(&mut self.base, id);
-        self.attempts.hurry_on(&mut self.base, id, received);
+/// Asks whether the peer is still there. How many packets it has sent so far, if that was not in doubt before.
+pub(crate) fn doubt(base: &mut Base, id: AssociationId) -> Option<u64> {
+    let (since, received) = (base.core.now, base.core.packets_received(id));
+    let association = base.all.get_mut(&id)?;
+    // During setup the engine itself takes the message at its word.
+    if association.setup == Setup::Connecting || association.doubted.is_some() {
+        return None;
     }
+    association.doubted = Some(Doubt { since, received });
+    base.core.ask_in_doubt(id);
+    Some(received)
 }
 
 impl Base {

@@ -1,12 +1,11 @@
 //! Associations that are encrypted, or may be: what their keys mean for them.
 
-use crate::association::{Association, Setup};
-use crate::base::Base;
+use super::proven::{client_of, key_of_peer};
+use super::{Association, Base, Setup};
 use crate::keys::{Arrival, Rejection, Standing, Trust};
 use crate::log;
 use crate::parameters;
 use crate::peers::Peers;
-use crate::proven::{client_of, key_of_peer};
 use manypath_control::counted;
 use manypath_control::status::{FallbackReason, Withheld};
 use manypath_engine::{AssociationId, Message, NrSack};

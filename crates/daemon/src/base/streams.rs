@@ -4,18 +4,12 @@
 //! more when a quarter is in use, so that they are there before they are needed: a round trip later. What peers may add is
 //! limited for all associations together, because a stream that was used once occupies memory until its association ends.
 
-use crate::association::Setup;
-use crate::base::Base;
-use crate::parameters::STREAMS;
+use super::{Base, Setup};
+use crate::parameters::{MAX_STREAMS, STREAMS};
 use manypath_engine::{
     AssociationId, Duration, Instant, ReconfigurationError, ReconfigurationOutcome,
 };
-use manypath_flow::DATAGRAM_STREAMS;
 
-/// Most connections that one side opens on an association: TCP has 28,232 ports for those to one service.
-pub(crate) const MAX_FLOWS: u16 = 16_384;
-/// The same in streams.
-pub(crate) const MAX_STREAMS: u16 = MAX_FLOWS + DATAGRAM_STREAMS;
 /// Streams that all associations together may have beyond those with which they began.
 const MAX_ADDED: usize = 1 << 17;
 /// How long no more streams are asked for after the peer has refused to add some.

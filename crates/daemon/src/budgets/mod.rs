@@ -5,18 +5,16 @@
 //! the sum on disk.
 
 mod quotas;
-mod usage;
-mod writer;
 
 pub use quotas::SharedQuotas;
-pub(crate) use quotas::{Counter, QUOTAS, Quotas, follow_quotas, on_quotas_timer};
-pub(crate) use usage::{Usage, UsageFile};
-pub(crate) use writer::Writer;
+pub(crate) use quotas::{Counter, Quotas};
 
-use crate::core::Core;
-use crate::keeper::Keeper;
+use crate::counters::Counters;
+use crate::files::Writer;
+use crate::files::usages::{Usage, UsageFile};
+use crate::keeper::{Keeper, hand_over};
 use crate::log;
-use crate::timers::Timer;
+use crate::timers::{Timer, Timers};
 use manypath_control::status::BudgetStatus;
 use manypath_engine::{Duration, Instant};
 use manypath_net::LocalTime;
@@ -36,12 +34,12 @@ const WARNED_PERCENT: u128 = 80;
 pub(crate) struct Budgets {
     file: Option<UsageFile>,
     /// Begun with the first thing to write.
-    writer: Option<Writer>,
+    writer: Option<Writer<Vec<Usage>>>,
     /// Of interfaces that have no budget now, and of earlier stacks as it was when this one began.
     kept: Vec<Usage>,
     interfaces: BTreeMap<String, Counted>,
     /// When to look again; a timer that comes sooner has been overtaken.
-    next: Instant,
+    pub(crate) next: Instant,
 }
 
 /// An interface with a budget.
@@ -60,6 +58,17 @@ enum Stage {
     Enough,
     Low,
     UsedUp,
+}
+
+impl Stage {
+    fn of(used: u64, budget: Budget) -> Self {
+        let (used, limit) = (u128::from(used), u128::from(budget.bytes));
+        match () {
+            () if used >= limit => Self::UsedUp,
+            () if used * 100 >= limit * WARNED_PERCENT => Self::Low,
+            () => Self::Enough,
+        }
+    }
 }
 
 impl Budgets {
@@ -101,7 +110,7 @@ impl Budgets {
         for (name, counted) in &mut self.interfaces {
             let Some(bytes) = carried.get(name) else { continue };
             counted.usage.take(*bytes, counted.budget.period, today);
-            let stage = counted.stage_now();
+            let stage = Stage::of(counted.usage.used(), counted.budget);
             if std::mem::replace(&mut counted.stage, stage) != stage {
                 changed.push(name.clone());
             }
@@ -136,38 +145,79 @@ impl Budgets {
 
     /// Lets the sums be written if they have grown by much; what is not taken now is in the next ones.
     fn keep(&mut self) -> bool {
-        if self.file.is_none() || !self.interfaces.values().any(Counted::is_unwritten) {
+        let Some(file) = &self.file else { return true };
+        if !self.interfaces.values().any(Counted::is_unwritten) {
             return true;
         }
         let all = self.interfaces.values().map(|counted| counted.usage.clone());
-        let is_taken = self.hand_over(all.collect());
+        let (all, start) = (all.collect(), || file.clone().writer());
+        let is_taken = hand_over(all, Keeper::keep_usages, &mut self.writer, start);
         if is_taken {
             self.interfaces.values_mut().for_each(|one| one.written = Some(one.usage.used()));
         }
         is_taken
     }
 
-    fn hand_over(&mut self, usages: Vec<Usage>) -> bool {
-        if let Some(keeper) = Keeper::current() {
-            return keeper.keep_usages(usages).unwrap_or(false);
+    /// Looks at what interfaces have carried, and sets the time of the next look, if one of `entries` has a budget.
+    /// `keeps`: this loop writes the sums. Whether somebody has begun or used up a budget.
+    pub(crate) fn follow(
+        &mut self,
+        entries: &[PathEntry],
+        (now, timers): (Instant, &mut Timers),
+        counters: &mut Counters,
+        keeps: bool,
+    ) -> bool {
+        if !entries.iter().any(|entry| entry.wish.budget.is_some()) {
+            self.adopt(today(), &[], &BTreeMap::new());
+            return false;
         }
-        if self.writer.is_none() {
-            self.writer = self.file.clone().and_then(|file| Writer::start(file).ok());
+        let carried = manypath_net::carried();
+        let changed = match &carried {
+            Ok(carried) => {
+                self.adopt(today(), entries, carried);
+                self.take(today(), carried)
+            }
+            Err(_) => {
+                counters.count("budget_looks_failed");
+                Vec::new()
+            }
+        };
+        changed.iter().for_each(|name| self.say_stage(name, counters));
+        if carried.is_ok() && keeps && !self.keep() {
+            counters.count("budgets_not_kept");
         }
-        self.writer.as_ref().is_some_and(|writer| writer.take(usages))
+        self.next = now + PAUSE;
+        timers.set(self.next, Timer::Budgets);
+        !changed.is_empty()
+    }
+
+    fn say_stage(&self, name: &str, counters: &mut Counters) {
+        let Some(counted) = self.interfaces.get(name) else { return };
+        let Budget { bytes, period, hard } = counted.budget;
+        let (used, period) = (counted.usage.used(), period.name());
+        let percent = u128::from(used) * 100 / u128::from(bytes);
+        match counted.stage {
+            Stage::Enough => {
+                warn!(target: log::PATH, "{name} has a new budget: a {period} has begun");
+            }
+            Stage::Low => {
+                warn!(target: log::PATH, "{name} has used {percent} % of its budget of this {period}");
+            }
+            Stage::UsedUp => {
+                let then = match hard {
+                    true => "it carries no data until the next one",
+                    false => {
+                        "it carries data only where no other path is usable, until the next one"
+                    }
+                };
+                warn!(target: log::PATH, "{name} has used up its budget of this {period}: {then}");
+                counters.count("budgets_used_up");
+            }
+        }
     }
 }
 
 impl Counted {
-    fn stage_now(&self) -> Stage {
-        let (used, limit) = (u128::from(self.usage.used()), u128::from(self.budget.bytes));
-        match () {
-            () if used >= limit => Stage::UsedUp,
-            () if used * 100 >= limit * WARNED_PERCENT => Stage::Low,
-            () => Stage::Enough,
-        }
-    }
-
     fn is_unwritten(&self) -> bool {
         self.written.is_none_or(|written| {
             let more = u128::from(self.usage.used().abs_diff(written));
@@ -176,64 +226,8 @@ impl Counted {
     }
 }
 
-impl Core {
-    /// Looks at what interfaces have carried, and goes on doing so as long as one has a budget.
-    pub(crate) fn follow_budgets(&mut self) {
-        if !self.path_policies.entries().iter().any(|entry| entry.wish.budget.is_some()) {
-            return self.budgets.adopt(today(), &[], &BTreeMap::new());
-        }
-        match manypath_net::carried() {
-            Ok(carried) => count(self, &carried),
-            Err(_) => self.count("budget_looks_failed"),
-        }
-        self.budgets.next = self.now + PAUSE;
-        self.after(PAUSE, Timer::Budgets);
-    }
-
-    pub(crate) fn on_budgets_timer(&mut self) {
-        if self.budgets.next <= self.now {
-            self.follow_budgets();
-        }
-    }
-}
-
-fn count(core: &mut Core, carried: &BTreeMap<String, u64>) {
-    core.budgets.adopt(today(), core.path_policies.entries(), carried);
-    let changed = core.budgets.take(today(), carried);
-    changed.iter().for_each(|name| say_stage(core, name));
-    if !changed.is_empty() {
-        core.tell_path_policies();
-    }
-    if core.config.loop_index() == 0 && !core.budgets.keep() {
-        core.count("budgets_not_kept");
-    }
-}
-
-fn say_stage(core: &mut Core, name: &str) {
-    let Some(counted) = core.budgets.interfaces.get(name) else { return };
-    let Budget { bytes, period, hard } = counted.budget;
-    let (used, period) = (counted.usage.used(), period.name());
-    let percent = u128::from(used) * 100 / u128::from(bytes);
-    match counted.stage {
-        Stage::Enough => {
-            warn!(target: log::PATH, "{name} has a new budget: a {period} has begun");
-        }
-        Stage::Low => {
-            warn!(target: log::PATH, "{name} has used {percent} % of its budget of this {period}");
-        }
-        Stage::UsedUp => {
-            let then = match hard {
-                true => "it carries no data until the next one",
-                false => "it carries data only where no other path is usable, until the next one",
-            };
-            warn!(target: log::PATH, "{name} has used up its budget of this {period}: {then}");
-            core.count("budgets_used_up");
-        }
-    }
-}
-
 /// Where this host is.
-pub(crate) fn today() -> Date {
+fn today() -> Date {
     let LocalTime { year, month, day, .. } = manypath_net::local_time();
     Date { year, month, day }
 }

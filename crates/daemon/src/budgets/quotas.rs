@@ -7,27 +7,23 @@
 //! Two processes may write the file, as before and after a restart. Each sum has the first day of its period, so that of
 //! two sums of a period the larger one stays.
 
-use super::{Usage, UsageFile, Writer, today};
-use crate::core::Core;
+use super::{Stage, Usage, UsageFile, Writer, hand_over, today};
+use crate::counters;
 use crate::keeper::Keeper;
 use crate::log;
-use crate::timers::Timer;
+use crate::timers::{Timer, Timers};
 use manypath_control::status::QuotaStatus;
-use manypath_engine::Duration;
+use manypath_engine::{Duration, Instant};
 use manypath_rules::paths::{Budget, Date, Period};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
-/// The name of the file, beside that of budgets.
-pub(crate) const QUOTAS: &str = "quotas";
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Of a quota, after which the sum is written again while connections last.
 const WRITTEN_PERMILLE: u128 = 1;
-/// Of a quota, after which the log says so.
-const WARNED_PERCENT: u128 = 80;
 /// Most counters. With more peers those without connections that have used least are forgotten.
 const MAX_COUNTERS: usize = 2048;
 /// Sums that are handed over together: a message to the keeper has room for them.
@@ -70,13 +66,6 @@ struct Counted {
     written: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Stage {
-    Enough,
-    Low,
-    UsedUp,
-}
-
 /// The quotas of a stack.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
@@ -85,7 +74,7 @@ pub(crate) struct Quotas {
     /// What earlier stacks have counted, as it was when this one began.
     kept: Vec<Usage>,
     /// Begun with the first thing to write.
-    writer: Option<Writer>,
+    writer: Option<Writer<Vec<Usage>>>,
     /// Whether the timer runs.
     looks: bool,
 }
@@ -117,7 +106,7 @@ impl Quotas {
             let used = kept.map_or(0, Usage::used);
             let counter = Counter(Arc::new(AtomicU64::new(used)));
             let date = first_day(quota.period, kept.map_or(today, Usage::date));
-            let stage = stage(used, quota);
+            let stage = Stage::of(used, quota);
             let (name, written) = (None, used);
             counters.insert(id.clone(), Counted { quota, name, counter, date, stage, written });
         }
@@ -150,7 +139,7 @@ impl Quotas {
         let mut said = Vec::new();
         for ((key, _), counted) in lock(&self.shared).iter_mut() {
             counted.begin_anew_if_over(today);
-            let now = stage(counted.counter.used(), counted.quota);
+            let now = Stage::of(counted.counter.used(), counted.quota);
             if std::mem::replace(&mut counted.stage, now) < now {
                 said.push(counted.words(key));
             }
@@ -174,11 +163,11 @@ impl Quotas {
 
     /// What could not be handed over is written the next time.
     fn keep(&mut self) -> bool {
-        if self.file.is_none() {
-            return true;
-        }
+        let Some(file) = self.file.clone() else { return true };
         self.unwritten().chunks(MAX_TOGETHER).all(|some| {
-            let is_taken = self.hand_over(some.iter().map(|(_, usage)| usage.clone()).collect());
+            let usages = some.iter().map(|(_, usage)| usage.clone()).collect();
+            let start = || file.clone().writer();
+            let is_taken = hand_over(usages, Keeper::keep_quotas, &mut self.writer, start);
             if is_taken {
                 self.note_written(some);
             }
@@ -191,14 +180,32 @@ impl Quotas {
         let _too_late = self.keep();
     }
 
-    fn hand_over(&mut self, usages: Vec<Usage>) -> bool {
-        if let Some(keeper) = Keeper::current() {
-            return keeper.keep_quotas(usages).unwrap_or(false);
+    /// A connection counts for a quota.
+    pub(crate) fn follow(&mut self, now: Instant, timers: &mut Timers) {
+        if !std::mem::replace(&mut self.looks, true) {
+            timers.set(now + PAUSE, Timer::Quotas);
         }
-        if self.writer.is_none() {
-            self.writer = self.file.clone().and_then(|file| Writer::start(file).ok());
+    }
+
+    pub(crate) fn on_timer(
+        &mut self,
+        now: Instant,
+        timers: &mut Timers,
+        counters: &mut counters::Counters,
+    ) {
+        for line in self.look(today()) {
+            warn!(target: log::CONNECTION, "{line}");
+            counters.count("quota_warnings");
         }
-        self.writer.as_ref().is_some_and(|writer| writer.take(usages))
+        let in_use = self.are_in_use();
+        let kept = self.keep();
+        if !kept {
+            counters.count("quotas_not_kept");
+        }
+        self.looks = in_use || !kept;
+        if self.looks {
+            timers.set(now + PAUSE, Timer::Quotas);
+        }
     }
 
     fn are_in_use(&self) -> bool {
@@ -255,38 +262,6 @@ impl Counted {
                 format!("{who} has used {percent} % of its quota of {quota}")
             }
         }
-    }
-}
-
-/// A connection counts for a quota.
-pub(crate) fn follow_quotas(core: &mut Core) {
-    if !std::mem::replace(&mut core.quotas.looks, true) {
-        core.after(PAUSE, Timer::Quotas);
-    }
-}
-
-pub(crate) fn on_quotas_timer(core: &mut Core) {
-    for line in core.quotas.look(today()) {
-        warn!(target: log::CONNECTION, "{line}");
-        core.count("quota_warnings");
-    }
-    let in_use = core.quotas.are_in_use();
-    let kept = core.quotas.keep();
-    if !kept {
-        core.count("quotas_not_kept");
-    }
-    core.quotas.looks = in_use || !kept;
-    if core.quotas.looks {
-        core.after(PAUSE, Timer::Quotas);
-    }
-}
-
-fn stage(used: u64, quota: Budget) -> Stage {
-    let (used, limit) = (u128::from(used), u128::from(quota.bytes));
-    match () {
-        () if used >= limit => Stage::UsedUp,
-        () if used * 100 >= limit * WARNED_PERCENT => Stage::Low,
-        () => Stage::Enough,
     }
 }
 

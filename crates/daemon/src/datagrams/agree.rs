@@ -2,19 +2,13 @@
 //! up.
 
 use super::Datagrams;
-use super::{DatagramId, Step};
+use super::Step;
 use crate::base::Base;
 use crate::core::Core;
+use crate::ids::DatagramId;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{
-    AssociationId, Endpoint, Instant, Outgoing, Reliability, StreamClass, StreamId, StreamOptions,
-};
+use manypath_engine::{AssociationId, Outgoing, StreamClass, StreamId, StreamOptions};
 use manypath_flow::{DATAGRAM_STREAMS, Datagrams as Flows, REDUNDANT_STREAMS};
-use std::time::Duration;
-
-/// Bytes that may wait unsent in the engine beyond what connections may have there: datagrams do not
-/// wait behind these.
-const ROOM: usize = 64 << 10;
 
 impl Datagrams {
     /// The association is up: a peer that gives messages up (RFC 3758) carries datagrams, too, on the
@@ -55,19 +49,6 @@ impl Datagrams {
     }
 }
 
-impl Base {
-    /// Calls `with` for the datagrams of an association that carries them.
-    pub(super) fn with_datagrams<T>(
-        &mut self,
-        id: AssociationId,
-        with: impl FnOnce(&mut Flows) -> T,
-    ) -> Option<T> {
-        let result = with(self.get_mut(&id)?.mux.datagrams_mut()?);
-        self.touch(id);
-        Some(result)
-    }
-}
-
 pub(super) fn datagrams_agreed(base: &Base, id: AssociationId) -> bool {
     let datagrams = base.get(&id).and_then(|one| one.mux.datagrams());
     datagrams.is_some_and(Flows::are_agreed)
@@ -91,28 +72,4 @@ fn hurry_datagrams(core: &mut Core, id: AssociationId, first: u16) {
         let endpoint = core.driver.endpoint_mut();
         endpoint.set_stream_options(core.now, id, StreamId(stream), options);
     }
-}
-
-/// Hands messages about datagrams to the engine, and datagrams as long as it has room. False if some
-/// are left.
-pub(crate) fn pump_datagrams(
-    now: Instant,
-    endpoint: &mut Endpoint,
-    id: AssociationId,
-    datagrams: &mut Flows,
-    limit: usize,
-) -> bool {
-    while let Some(message) = datagrams.poll_control() {
-        // Small and few; where they do not fit the association is about to end.
-        let _ = endpoint.send(now, id, message);
-    }
-    let time = Duration::from_nanos(now.as_nanos());
-    while endpoint.unsent(id) < limit + ROOM {
-        let Some((message, left)) = datagrams.poll_datagram(time) else { return true };
-        let reliability = Reliability::Lifetime(left);
-        if endpoint.send_with(now, id, message.clone(), reliability).is_err() {
-            datagrams.on_given_up(&message);
-        }
-    }
-    !datagrams.has_messages()
 }

@@ -1,15 +1,14 @@
 //! The ends: idle flows, programs that have gone, associations that were lost.
 
-use super::open::{leave_datagrams, refuse_datagrams};
+use super::open::{leave_datagrams, note_left, refuse_datagrams};
 use super::relay::{Relay, Side};
-use super::{DatagramId, Step, kernel_table};
-use crate::association::Setup;
-use crate::attempt::{Client, must_fail, unspecified_like};
-use crate::base::Base;
+use super::{Datagrams, Step};
+use crate::attempt::{must_fail, unspecified_like};
+use crate::base::{Base, Setup};
 use crate::core::Core;
-use crate::datagrams::Datagrams;
+use crate::ids::{Client, DatagramId};
+use crate::kernel_tables::udp;
 use crate::log;
-use crate::path_policies::hold_to_uplinks;
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
@@ -42,11 +41,7 @@ impl Datagrams {
             if !told || must_fail(&options, reason) {
                 return leave_datagrams(&mut base.core, client, destination, &options, reason);
             }
-            base.core.counters.count_fallback(reason);
-            info!(
-                target: log::CONNECTION, carrier = "udp",
-                "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
-            );
+            note_left(&mut base.core, destination, reason);
             return base.core.reply(client.control, Reply::Closed { id: client.id });
         }
         let Some(relay) = self.relays.get(&id) else { return };
@@ -118,7 +113,7 @@ impl Datagrams {
     }
 
     pub(crate) fn on_timer(&mut self, base: &mut Base) {
-        let rows = kernel_table::rows();
+        let rows = udp::rows();
         let ids: Vec<DatagramId> = self.relays.keys().copied().collect();
         for id in ids {
             self.look_after(base, id, &rows);
@@ -129,7 +124,7 @@ impl Datagrams {
         }
     }
 
-    fn look_after(&mut self, base: &mut Base, id: DatagramId, rows: &kernel_table::Rows) {
+    fn look_after(&mut self, base: &mut Base, id: DatagramId, rows: &udp::Rows) {
         let (now, idle_after) = (base.core.now, base.core.config.limits.datagram_idle);
         let Some(relay) = self.relays.get_mut(&id) else { return };
         let own = relay.local_addr().unwrap_or_else(|_| unspecified_like(relay.destination));
@@ -163,7 +158,7 @@ fn held_now(
     destination: SocketAddr,
     source: SocketAddr,
 ) -> Options {
-    hold_to_uplinks(core, &mut options, destination.ip(), Some(source.ip()));
+    core.hold_to_uplinks(&mut options, destination.ip(), Some(source.ip()));
     options
 }
 
@@ -193,7 +188,7 @@ pub(super) fn close_flow(base: &mut Base, id: AssociationId, flow: Option<Datagr
 }
 
 /// Whether the program has closed its socket. Another one may be given its port.
-fn is_gone(relay: &Relay, rows: &kernel_table::Rows) -> bool {
+fn is_gone(relay: &Relay, rows: &udp::Rows) -> bool {
     match relay.side {
         Side::Program { program, .. } => program.inode.is_some_and(|inode| !rows.has(inode)),
         Side::Service | Side::Beyond(_) => false,

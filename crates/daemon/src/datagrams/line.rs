@@ -1,10 +1,9 @@
 //! Datagrams that a redirector has taken from the sockets of its programs: one line for all of them.
 
 use super::relay::TURN;
-use super::{DatagramId, Step};
-use crate::attempt::Client;
+use super::{Datagrams, Step};
 use crate::base::Base;
-use crate::datagrams::Datagrams;
+use crate::ids::{Client, DatagramId};
 use crate::token::Source;
 use mio::Interest;
 use mio::net::UnixDatagram;

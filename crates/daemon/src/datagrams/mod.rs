@@ -6,13 +6,11 @@
 //!
 //! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and flows. `line`: what a
 //! redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `onward`: datagrams by a
-//! relay, and those that this host relays. `end`: idle flows, sockets that are gone, lost associations. `kernel_table`:
-//! which sockets there are. `agree`: what needs the peer's consent. `pings`: those that a relay sends for hosts behind gateways. `rendezvous`: packets of associations with hosts that
+//! relay, and those that this host relays. `end`: idle flows, sockets that are gone, lost associations. `agree`: what needs the peer's consent. `pings`: those that a relay sends for hosts behind gateways. `rendezvous`: packets of associations with hosts that
 //! a relay alone can reach. A flow ends when it is idle, and begins anew with the next datagram of its program.
 
 mod agree;
 mod end;
-mod kernel_table;
 mod line;
 mod onward;
 mod open;
@@ -22,14 +20,12 @@ pub(crate) mod rendezvous;
 mod serve;
 mod status;
 
-pub(crate) use agree::{on_given_up, pump_datagrams};
-pub(crate) use kernel_table::KernelTable;
+pub(crate) use agree::on_given_up;
 pub(crate) use onward::{private_pair, socket_to};
-pub use pings::SharedAllowances;
 pub(crate) use relay::Program;
-pub(crate) use status::datagram_counters;
 
-use crate::attempt::{Client, RelayAt};
+use crate::attempt::RelayAt;
+use crate::ids::{Client, DatagramId};
 use crate::peers::{Lifetimes, Peers};
 use line::Lines;
 use manypath_control::status::FallbackReason;
@@ -42,10 +38,6 @@ use relay::Relay;
 use rendezvous::Rendezvous;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-
-/// Names the datagrams between one local socket and one address. Never used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct DatagramId(pub(crate) u64);
 
 /// What a program wants, until its socket is attached.
 #[derive(Debug)]
@@ -79,7 +71,7 @@ enum Step {
 }
 
 /// All datagrams of the stack.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Datagrams {
     attempts: BTreeMap<DatagramId, Attempt>,
     relays: BTreeMap<DatagramId, Relay>,
@@ -103,22 +95,7 @@ pub(crate) struct Datagrams {
 
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
-        let (attempts, relays, clients, ready, lines) = Default::default();
-        let (services, watching) = (Peers::new(lifetimes, None), false);
-        let (ended_onward, pings, failed_relays) = Default::default();
-        Self {
-            attempts,
-            relays,
-            clients,
-            ready,
-            lines,
-            services,
-            watching,
-            ended_onward,
-            pings,
-            failed_relays,
-            rendezvous: Rendezvous::default(),
-        }
+        Self { services: Peers::new(lifetimes, None), ..Self::default() }
     }
 
     /// Whether there is nothing to be carried.

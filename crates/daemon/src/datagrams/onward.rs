@@ -2,11 +2,11 @@
 
 use super::relay::{Relay, Side};
 use super::serve::refuse_datagrams;
-use super::{DatagramId, Step};
+use super::{Datagrams, Step};
 use crate::attempt::{RelayAt, must_fail, patience_with_relay};
 use crate::base::Base;
-use crate::budgets::{Counter, follow_quotas};
-use crate::datagrams::Datagrams;
+use crate::budgets::Counter;
+use crate::ids::DatagramId;
 use crate::log;
 use crate::packets::PACKETS;
 use crate::parameters;
@@ -40,13 +40,13 @@ impl Datagrams {
             return self.rendezvous.join(base, services, (id, flow), destination);
         }
         // They are led on by no other relay, so that they do not come back.
-        let peer = match services.admit_onward(base, id, Some(())) {
+        let peer = match services.onward.admit(base, id, Some(())) {
             Ok((peer, ())) => peer,
             Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
         };
         if let Err((why, counter)) = self.send_on(base, services, (id, flow), peer, destination) {
             debug!(target: log::CONNECTION, "association {}: datagrams to {destination}: {counter}", id.0);
-            services.end_onward_datagrams(peer, why == Refusal::DestinationClosed);
+            services.onward.end_datagrams(peer, why == Refusal::DestinationClosed);
             refuse_datagrams(base, id, flow, why, counter);
         }
     }
@@ -65,7 +65,7 @@ impl Datagrams {
         let (policy, options) = base.core.rules.datagrams(destination);
         // Datagrams are not led on by another relay.
         let bound = policy == Policy::Enable && must_fail(&options, FallbackReason::NotRelayed);
-        match services.is_open_onward(base, destination) {
+        match services.onward.is_open(base, destination) {
             None => return Err((Refusal::Busy, "onward_addresses_unknown")),
             Some(open) if !open || bound => {
                 return Err((Refusal::DestinationClosed, "onward_denied_destination"));
@@ -212,7 +212,7 @@ pub(super) fn quota_of(base: &mut Base, id: AssociationId) -> Option<Counter> {
     let quota = base.core.config.relay.as_ref()?.quota?;
     let key = base.keys.fingerprint_of(id)?;
     let counter = base.core.quotas.counter(&key, base.keys.name_of(id), quota);
-    follow_quotas(&mut base.core);
+    base.core.quotas.follow(base.core.now, &mut base.core.timers);
     Some(counter)
 }
 

@@ -4,18 +4,17 @@
 //! before is taken to be there.
 
 use super::relay::{Program, Relay, Side};
-use super::{Attempt, DatagramId, Step};
+use super::{Attempt, Datagrams, Step};
 use crate::attempt::{
-    Attempts, Client, Control, Open, RelayAt, errno_of, fallback_patience, must_fail,
-    patience_with_relay, usable_relays,
+    Attempts, Open, RelayAt, errno_of, fallback_patience, must_fail, patience_with_relay,
+    usable_relays,
 };
-use crate::base::{Base, protection};
+use crate::base::{Base, by_key, protection};
 use crate::core::Core;
-use crate::datagrams::{Datagrams, rendezvous};
+use crate::ids::{Client, Control, DatagramId};
 use crate::log;
 use crate::packets::PACKETS;
 use crate::parameters;
-use crate::path_policies::hold_to_uplinks;
 use crate::peers::Peers;
 use crate::privileged::Acceptor;
 use crate::timers::Timer;
@@ -77,13 +76,13 @@ impl Datagrams {
             return (policy, options);
         }
         if is_key_address(destination.ip()) {
-            options = rendezvous::options(options);
+            options = by_key::options(options);
         }
         let by_relay = client.control == Control::Doors
             && core.config.carrying.door_datagrams
             && !core.rules.decides_datagrams(destination)
             && usable_relays(attempts, core, destination, &options).is_some();
-        hold_to_uplinks(core, &mut options, destination.ip(), Some(source.ip()));
+        core.hold_to_uplinks(&mut options, destination.ip(), Some(source.ip()));
         (if by_relay { Policy::Enable } else { policy }, options)
     }
 
@@ -122,7 +121,7 @@ impl Datagrams {
         let received = base.core.packets_received(association);
         let patience = match by {
             Some(_) => patience_with_relay(base, association),
-            None if is_key_address(destination.ip()) => rendezvous::PATIENCE,
+            None if is_key_address(destination.ip()) => by_key::PATIENCE,
             None => fallback_patience(&base.core, false),
         };
         let (step, until) = (Step::Connecting, base.core.now + patience);
@@ -398,12 +397,16 @@ pub(super) fn leave_datagrams(
     if must_fail(options, reason) {
         return refuse_datagrams(core, client, destination, reason);
     }
+    note_left(core, destination, reason);
+    core.reply(client.control, Reply::Direct { id: client.id, reason });
+}
+
+pub(super) fn note_left(core: &mut Core, destination: SocketAddr, reason: FallbackReason) {
     core.counters.count_fallback(reason);
     info!(
         target: log::CONNECTION, carrier = "udp",
         "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
     );
-    core.reply(client.control, Reply::Direct { id: client.id, reason });
 }
 
 /// The program's calls fail.

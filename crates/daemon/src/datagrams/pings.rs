@@ -3,7 +3,7 @@
 
 use super::onward::private_pair;
 use crate::base::Base;
-use crate::packets::{Content, Echo, Packet, parse};
+use crate::packets::{Content, Echo, Packet, SharedAllowances, parse};
 use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -16,14 +16,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Sequences of echo requests, by their host, its destination and its identifier: of one peer, and of all. Each engine
 /// loop has its share.
 const MAX_OF_PEER: usize = 512;
 const MAX_ALL: usize = 8192;
-/// Echo requests of one peer in a second, and how many may come at once.
-const RATE_OF_PEER: u64 = 512;
 /// How long a socket rests when a turn has read nothing but messages that concern no peer: the kernel drops what it has no
 /// room for meanwhile.
 const REST: Duration = Duration::from_millis(1);
@@ -64,49 +61,6 @@ pub(crate) struct Pings {
     seat: Option<(u16, u16)>,
     looked: Instant,
     room: Vec<u8>,
-}
-
-/// What each peer may still send, by all engine loops of a process together.
-#[derive(Clone, Debug, Default)]
-pub struct SharedAllowances(Arc<Mutex<BTreeMap<PublicKey, Allowance>>>);
-
-impl SharedAllowances {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Allowance>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Echo requests that a peer may send on: as many as in a second can be saved up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Allowance {
-    /// Nanoseconds, of which a request costs [`Self::ONE`].
-    saved: u64,
-    at: Instant,
-}
-
-impl Allowance {
-    const ONE: u64 = 1_000_000_000 / RATE_OF_PEER;
-    const MOST: u64 = Self::ONE * RATE_OF_PEER;
-
-    const fn full(at: Instant) -> Self {
-        Self { saved: Self::MOST, at }
-    }
-
-    /// Takes one. False if there is none.
-    fn take(&mut self, now: Instant) -> bool {
-        let elapsed = now.since(self.at).as_nanos();
-        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
-        // The clock of another loop may be ahead.
-        (self.saved, self.at) =
-            (self.saved.saturating_add(elapsed).min(Self::MOST), now.max(self.at));
-        let left = self.saved.checked_sub(Self::ONE);
-        self.saved = left.unwrap_or(self.saved);
-        left.is_some()
-    }
-
-    fn is_full(&self, now: Instant) -> bool {
-        now.since(self.at) >= Duration::from_secs(1)
-    }
 }
 
 /// What has come of a look at a socket.
@@ -163,7 +117,7 @@ impl Pings {
     pub(crate) fn end(&mut self, now: Instant, id: u64) {
         if self.flows.remove(&id).is_some() {
             // A peer gains nothing by a new flow.
-            self.allowances.lock().retain(|_, allowance| !allowance.is_full(now));
+            self.allowances.forget_full(now);
             self.peers.remove(&id);
             let own: Vec<Key> = self.of_flow(id).copied().collect();
             own.into_iter().for_each(|key| self.forget(key));
@@ -243,7 +197,9 @@ impl Pings {
         };
         let now = base.core.now;
         let (counter, error) = match packet.content {
-            Content::Request(_) if !services.is_open_to_packets(base, packet.destination) => {
+            Content::Request(_)
+                if !services.onward.is_open_to_packets(base, packet.destination) =>
+            {
                 ("packets_denied_destination", Some(Fault::Closed))
             }
             Content::Request(_) if packet.ttl <= 1 => ("packets_expired", Some(Fault::Expired)),
@@ -292,7 +248,7 @@ impl Pings {
 
     fn is_within_rate(&self, now: Instant, id: u64) -> bool {
         let Some(peer) = self.peers.get(&id) else { return false };
-        self.allowances.lock().entry(*peer).or_insert(Allowance::full(now)).take(now)
+        self.allowances.take(now, *peer)
     }
 
     /// The identifier on the wire of a sequence, which may begin now.

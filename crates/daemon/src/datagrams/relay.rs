@@ -1,10 +1,10 @@
 //! Datagrams between a local socket and a flow.
 
-use super::DatagramId;
 use super::Datagrams;
-use crate::attempt::{Client, RelayAt};
+use crate::attempt::RelayAt;
 use crate::base::Base;
 use crate::budgets::Counter;
+use crate::ids::{Client, DatagramId};
 use crate::services::Services;
 use crate::timers::Timer;
 use crate::token::Source;

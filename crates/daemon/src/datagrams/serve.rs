@@ -3,13 +3,12 @@
 //! The same holds as for connections: the service must be open to peers, and is reached at exactly the
 //! address that the peer has used, or that a NAT makes of it, from the same address, never over loopback in its stead.
 
-use super::DatagramId;
+use super::Datagrams;
 use super::relay::{Relay, Side, is_ephemeral};
 use crate::allow::{self, Denied};
-use crate::base::Base;
-use crate::datagrams::Datagrams;
+use crate::base::{Base, proven};
+use crate::ids::DatagramId;
 use crate::log;
-use crate::proven;
 use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::{DatagramFlow, Refusal};
@@ -70,7 +69,7 @@ impl Datagrams {
         destination: SocketAddr,
         source: SocketAddr,
     ) -> Result<((SocketAddr, SocketAddr), Options), Denied> {
-        if base.core.has_service() {
+        if !base.core.services().is_empty() {
             return Err(Denied::NotListed);
         }
         let service = services.resolve_local_service(base, id, Protocol::Udp, destination)?;

@@ -1,10 +1,8 @@
 //! What `manypath status` shows of datagrams.
 
-use crate::association::Association;
-use crate::base::Base;
-use crate::datagrams::Datagrams;
+use super::Datagrams;
+use crate::base::Association;
 use manypath_control::status::DatagramStatus;
-use std::collections::BTreeMap;
 
 impl Datagrams {
     pub(crate) fn statuses(&self, association: &Association) -> Vec<DatagramStatus> {
@@ -37,14 +35,4 @@ impl Datagrams {
             })
             .collect()
     }
-}
-
-/// Counts of all datagrams, of associations that are gone too.
-pub(crate) fn datagram_counters(base: &Base) -> BTreeMap<&'static str, u64> {
-    let mut all = base.core.counters.past_datagrams().clone();
-    let carrying = base.values().filter_map(|one| one.mux.datagrams());
-    for (name, count) in carrying.flat_map(|datagrams| datagrams.counters().entries()) {
-        *all.entry(name).or_default() += count;
-    }
-    all
 }

@@ -3,9 +3,10 @@
 use super::lan_udp::LanDoors;
 use super::talk::{Fault, MAX_HEAD, Step, Talk, Target, TargetHost};
 use super::udp::UdpRoom;
-use super::{DoorRoom, Users, of_door};
-use crate::attempt::{Attempts, Open};
+use super::{DoorRoom, of_door};
+use crate::attempt::{Attempts, Open, sends_names};
 use crate::base::Base;
+use crate::config::Users;
 use crate::log;
 use crate::names::{Asker, Party};
 use crate::timers::Timer;
@@ -190,7 +191,7 @@ impl DoorRoom {
             }
             TargetHost::Name(name) => {
                 client.name = Some(name.clone());
-                let relayed = attempts.sends_names(&base.core, target.port);
+                let relayed = sends_names(&base.core, target.port);
                 match HostName::new(&name).filter(|_| relayed && target.port != 0) {
                     Some(name) => self.open_by_name(base, attempts, id, name),
                     None => self.look_up(base, attempts, id),

@@ -16,21 +16,20 @@ mod lan_udp;
 mod listen;
 mod talk;
 mod udp;
-mod users;
 
 pub use listen::{listen_transparently, receive_transparently};
-pub use users::Users;
 
 use crate::accept::{accept, refuse};
 use crate::allow::meanings;
-use crate::association::RelayId;
-use crate::attempt::{Attempts, Client, Control, unspecified_like};
+use crate::attempt::{Attempts, unspecified_like};
 use crate::base::Base;
+use crate::config::Users;
+use crate::control_server::DoorNews;
 use crate::core::Core;
 use crate::datagrams::{Datagrams, Program};
+use crate::ids::{Client, Control, RelayId};
 use crate::log;
-use crate::relays::{Carrier, Relays};
-use crate::stack::Stack;
+use crate::relays::Relays;
 use crate::timers::Timer;
 use crate::token::Source;
 use client::DoorClient;
@@ -38,12 +37,10 @@ use hosts::Hosts;
 use manypath_control::Reply;
 use manypath_control::status::DoorHostStatus;
 use manypath_engine::Duration;
-use manypath_net::{TransparentUdp, Tun};
 use manypath_rules::Network;
 use mio::Interest;
 use mio::net::TcpListener;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -53,39 +50,6 @@ use udp::UdpRoom;
 
 /// How long a client of a proxy may take to say where it wants to go.
 const TALK_TIME: Duration = Duration::from_secs(10);
-
-/// What a stack takes in at its doors, and from whom.
-#[derive(Debug)]
-pub struct Doors {
-    /// Sockets that listen for SOCKS5 and HTTP CONNECT.
-    pub proxies: Vec<std::net::TcpListener>,
-    /// Transparent sockets to which the kernel leads connections of a network to other hosts, by interface, in words for
-    /// people.
-    pub lans: Vec<(String, std::net::TcpListener)>,
-    /// Sockets to which the kernel leads their datagrams.
-    pub lan_datagrams: Vec<TransparentUdp>,
-    /// The device to which the kernel leads their other packets.
-    pub tun: Option<Tun>,
-    /// Where questions of networks' hosts go that are put to port 53 of this host's own addresses and led to these doors.
-    pub dns: Option<SocketAddr>,
-    /// The networks whose hosts may use the proxies, besides this host; all of them when empty.
-    pub clients: Vec<Network>,
-    /// Who may use the proxies; everybody when absent.
-    pub users: Option<Users>,
-    /// Most clients at a time.
-    pub max_clients: usize,
-}
-
-impl fmt::Display for Doors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.proxies.iter().filter_map(|one| one.local_addr().ok());
-        let proxies = at.map(|at| format!("SOCKS5 and HTTP CONNECT clients at {at}"));
-        let lans = self.lans.iter().map(|(interface, _)| format!("the network at {interface}"));
-        let mut all: Vec<String> = proxies.chain(lans).collect();
-        all.dedup();
-        f.write_str(&all.join(", "))
-    }
-}
 
 /// The doors at work; there may be none.
 #[derive(Debug, Default)]
@@ -112,8 +76,9 @@ struct Door {
 }
 
 impl DoorRoom {
-    /// Begins to listen.
-    fn begin(doors: Doors, core: &mut Core) -> io::Result<Self> {
+    /// Begins to take clients in, if the settings have doors.
+    pub(crate) fn begin(core: &mut Core) -> io::Result<Self> {
+        let Some(doors) = core.config.doors.take() else { return Ok(Self::default()) };
         let label = doors.to_string();
         let proxies = doors.proxies.into_iter().map(|one| (one, true));
         let lans = doors.lans.into_iter().map(|(_, one)| (one, false));
@@ -212,19 +177,16 @@ impl DoorRoom {
     }
 
     /// A connection has ended, after so many bytes sent and received.
-    fn on_moved(&mut self, id: u64, carrier: Carrier, (sent, got): (u64, u64)) {
+    fn on_moved(&mut self, id: u64, carried: bool, (sent, got): (u64, u64)) {
         let Some(host) = self.carried.get(&id) else { return };
         let counts = self.hosts.of(*host);
-        match carrier {
-            Carrier::Sctp(_) => counts.carried += 1,
-            Carrier::Tcp(_) => counts.plain += 1,
-        }
+        *(if carried { &mut counts.carried } else { &mut counts.plain }) += 1;
         counts.sent += sent;
         counts.received += got;
     }
 
     /// What each host has had.
-    fn host_statuses(&self, core: &Core, relays: &Relays) -> Vec<DoorHostStatus> {
+    pub(crate) fn host_statuses(&self, core: &Core, relays: &Relays) -> Vec<DoorHostStatus> {
         let moved = |id: u64| {
             let relay = core.control.attempt(of_door(id))?;
             relays.bytes_of(RelayId(relay.0))
@@ -250,6 +212,61 @@ impl DoorRoom {
             datagrams.cancel(base, of_door(id));
         }
         any
+    }
+
+    /// Hears what became of the connections that the doors have asked for; whether there was anything.
+    pub(crate) fn serve(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+        datagrams: &mut Datagrams,
+    ) -> bool {
+        let mut any = false;
+        while let Some(news) = base.core.control.next_door_news() {
+            any = true;
+            match news {
+                DoorNews::Reply(reply) if self.udp.has_flow(&reply) => {
+                    if let Some((id, addr, fd)) = self.udp.on_reply(base, &mut self.hosts, &reply) {
+                        let program = Program { addr, inode: None, connected: true };
+                        datagrams.on_attach(base, of_door(id), program, fd);
+                    }
+                }
+                DoorNews::Reply(Reply::Unreachable { id }) => self.udp.tell_unreachable(base, id),
+                DoorNews::Moved(id, carried, bytes) => self.on_moved(id, carried, bytes),
+                DoorNews::Reply(Reply::Closed { id }) => drop(self.carried.remove(&id)),
+                DoorNews::Reply(Reply::Direct { id, .. }) => self.look_up(base, attempts, id),
+                DoorNews::Reply(Reply::Failed { id, errno }) => {
+                    self.on_failed(base, attempts, id, errno);
+                }
+                DoorNews::Reply(Reply::Accepted { id, local, .. }) => {
+                    if let Some(fd) = self.on_accepted(base, attempts, id, local) {
+                        attempts.on_attach(base, relays, of_door(id), fd);
+                    }
+                }
+                DoorNews::Reply(_) => {}
+            }
+        }
+        self.ask_for_datagrams(base, attempts, datagrams) || any
+    }
+
+    /// A socket for datagrams of a client may have something, or `timer`: it has had its time.
+    pub(crate) fn on_datagrams(&mut self, base: &mut Base, id: u64, timer: bool) {
+        let Self { udp, hosts, .. } = self;
+        match timer {
+            true => udp.on_timer(base, hosts, id),
+            false => udp.on_socket(base, hosts, id),
+        }
+    }
+
+    /// The name of a datagram's destination has been looked up.
+    pub(crate) fn on_datagram_name(&mut self, base: &mut Base, id: u64, addresses: &[IpAddr]) {
+        self.udp.on_addresses(base, &mut self.hosts, id, addresses);
+    }
+
+    /// What comes in at the doors, for people; nothing if there are none.
+    pub(crate) fn label(&self) -> Option<&str> {
+        Some(self.label.as_str()).filter(|label| !label.is_empty())
     }
 
     /// Resets the clients that still wait.
@@ -282,88 +299,8 @@ fn may_reach(host: IpAddr, destination: IpAddr, is_own: impl Fn(IpAddr) -> bool)
     })
 }
 
-/// What the client side tells the doors: the answers that a launcher would get, and what a connection has moved.
-#[derive(Debug)]
-pub(crate) enum DoorNews {
-    Reply(Reply),
-    Moved(u64, Carrier, (u64, u64)),
-}
-
-impl Stack {
-    /// Hears what became of the connections that the doors have asked for; whether there was anything.
-    pub(crate) fn serve_doors(&mut self) -> bool {
-        let mut any = false;
-        while let Some(news) = self.base.core.control.next_door_news() {
-            any = true;
-            let doors = &mut self.clients.doors;
-            let (base, attempts) = (&mut self.base, &mut self.attempts);
-            match news {
-                DoorNews::Reply(reply) if doors.udp.has_flow(&reply) => {
-                    if let Some((id, addr, fd)) = doors.udp.on_reply(base, &mut doors.hosts, &reply)
-                    {
-                        let program = Program { addr, inode: None, connected: true };
-                        self.datagrams.on_attach(base, of_door(id), program, fd);
-                    }
-                }
-                DoorNews::Reply(Reply::Unreachable { id }) => doors.udp.tell_unreachable(base, id),
-                DoorNews::Moved(id, carrier, bytes) => doors.on_moved(id, carrier, bytes),
-                DoorNews::Reply(Reply::Closed { id }) => drop(doors.carried.remove(&id)),
-                DoorNews::Reply(Reply::Direct { id, .. }) => doors.look_up(base, attempts, id),
-                DoorNews::Reply(Reply::Failed { id, errno }) => {
-                    doors.on_failed(base, attempts, id, errno);
-                }
-                DoorNews::Reply(Reply::Accepted { id, local, .. }) => {
-                    if let Some(fd) = doors.on_accepted(base, attempts, id, local) {
-                        self.on_attach(of_door(id), fd);
-                    }
-                }
-                DoorNews::Reply(_) => {}
-            }
-        }
-        let doors = &mut self.clients.doors;
-        doors.ask_for_datagrams(&mut self.base, &self.attempts, &mut self.datagrams) || any
-    }
-
-    /// Begins to take clients in.
-    pub(crate) fn begin_doors(&mut self) -> io::Result<()> {
-        if let Some(doors) = self.base.core.config.doors.take() {
-            self.clients.doors = DoorRoom::begin(doors, &mut self.base.core)?;
-        }
-        Ok(())
-    }
-
-    /// What peers reach here, or what comes in at the doors; for people.
-    pub(crate) fn served(&self) -> Vec<String> {
-        match self.clients.doors.label.as_str() {
-            "" => self.base.core.open_services(),
-            label => vec![label.to_owned()],
-        }
-    }
-
-    /// What each host behind the doors has had.
-    pub(crate) fn door_hosts(&self) -> Vec<DoorHostStatus> {
-        self.clients.doors.host_statuses(&self.base.core, &self.relays)
-    }
-}
-
 const fn of_door(id: u64) -> Client {
     Client { control: Control::Doors, id }
-}
-
-impl DoorRoom {
-    /// A socket for datagrams of a client may have something, or `timer`: it has had its time.
-    pub(crate) fn on_datagrams(&mut self, base: &mut Base, id: u64, timer: bool) {
-        let Self { udp, hosts, .. } = self;
-        match timer {
-            true => udp.on_timer(base, hosts, id),
-            false => udp.on_socket(base, hosts, id),
-        }
-    }
-
-    /// The name of a datagram's destination has been looked up.
-    pub(crate) fn on_datagram_name(&mut self, base: &mut Base, id: u64, addresses: &[IpAddr]) {
-        self.udp.on_addresses(base, &mut self.hosts, id, addresses);
-    }
 }
 
 #[cfg(test)]

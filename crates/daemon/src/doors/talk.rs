@@ -1,7 +1,7 @@
 //! What a client of a proxy says before its bytes are carried: SOCKS5 (RFC 1928, RFC 1929) or an HTTP CONNECT
 //! (RFC 9110 section 9.3.6), told apart by the first byte. No I/O: bytes in, answers out.
 
-use super::Users;
+use crate::config::Users;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 

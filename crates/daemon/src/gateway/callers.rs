@@ -1,15 +1,15 @@
 //! TCP clients, until their association is there.
 
-use super::{Printer, Way};
+use super::printer::Printer;
+use super::status_line;
 use crate::accept::{accept, refuse};
-use crate::association::{FlowUse, RelayId};
-use crate::attempt::Open;
-use crate::base::Base;
+use crate::base::{Base, FlowUse};
+use crate::config::Way;
+use crate::core::Core;
+use crate::ids::RelayId;
 use crate::log;
 use crate::privileged::Acceptor;
-use crate::relays::Relay;
-use crate::relays::Relays;
-use crate::relays::{Carrier, Ends};
+use crate::relays::{Carrier, Ends, Relay, Relays};
 use crate::socket::Socket;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// Who waits for an association.
 #[derive(Debug)]
@@ -48,8 +48,20 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
+    /// Begins what a gateway does besides accepting associations, if the settings have one.
+    pub(crate) fn begin(core: &mut Core) -> io::Result<Self> {
+        let Some(gateway) = &core.config.gateway else { return Ok(Self::default()) };
+        let mut callers = Self::default();
+        if let Way::ToSctp { listen, .. } = &gateway.way {
+            callers = Self::listen(listen, &core.registry)?;
+            info!(target: log::STACK, "{gateway}");
+        }
+        status_line::plan(core);
+        Ok(callers)
+    }
+
     /// Listens at these addresses.
-    pub(super) fn listen(addresses: &[SocketAddr], registry: &Registry) -> io::Result<Self> {
+    fn listen(addresses: &[SocketAddr], registry: &Registry) -> io::Result<Self> {
         let mut listeners = Vec::new();
         for (address, index) in addresses.iter().zip(0..) {
             let mut listener = bind(*address).map_err(|error| {
@@ -134,8 +146,7 @@ impl Callers {
             let peer = peers[(self.preferred + caller.tried) % peers.len()];
             caller.tried += 1;
             let destination = SocketAddr::new(peer, port);
-            let open = Open::from(caller.client, destination);
-            match base.begin_direct(&open, profile, Acceptor::Anyone) {
+            match base.begin_direct(destination, caller.client, profile, Acceptor::Anyone) {
                 Ok((association, flow)) => {
                     base.set_flow_use(association, flow, FlowUse::Caller(id));
                     if let Some(caller) = self.waiting.get_mut(&id) {

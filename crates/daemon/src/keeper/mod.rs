@@ -15,13 +15,12 @@ mod serve;
 
 pub use serve::keep;
 
-use crate::budgets::Usage;
-use crate::config::StackConfig;
-use crate::keys::{Contact, KeyFiles};
-use crate::log::LogTo;
-use crate::peers::Job;
-use manypath_control::{ControlError, ControlListener, ControlSocket, Incoming, runtime};
-use manypath_rules::Sources;
+use crate::files::Writer;
+use crate::files::contacts::Contact;
+use crate::files::peer_cache::Job;
+use crate::files::usages::Usage;
+use crate::log;
+use manypath_control::{ControlError, ControlListener, ControlSocket, Incoming};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::File;
@@ -32,6 +31,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Mode of a control socket: its owner only. Whoever may talk to a stack may end it.
+pub(crate) const SOCKET_MODE: u32 = 0o600;
 /// How long a keeper may take to begin.
 const START: Duration = Duration::from_secs(5);
 /// How long it may take to answer: a stack that is quiet for a second is given up by those whom it serves.
@@ -105,24 +106,6 @@ enum Answer {
 }
 
 impl Kept {
-    /// What a stack with this configuration needs.
-    #[must_use]
-    pub fn for_stack(config: &StackConfig, log: &LogTo) -> Self {
-        let rules = config.rules.as_ref().map(|file| file.sources());
-        let settings = config.settings.as_ref().map(|file| file.sources());
-        let paths = config.paths.as_ref().map(|file| file.sources());
-        let files = [rules, settings, paths].into_iter().flatten().flat_map(Sources::places);
-        let files = files.chain(config.keys.iter().flat_map(KeyFiles::read_again)).collect();
-        let known = config.keys.as_ref().map(|keys| keys.known_peers.path().to_owned());
-        let log = match log {
-            LogTo::File(path) => Some(path.clone()),
-            LogTo::Stderr | LogTo::Journal => None,
-        };
-        let peers = config.peer_memory.as_ref().map(|cache| cache.path().to_owned());
-        let (sockets, budgets) = (sockets(config), config.budgets.clone());
-        Self { files, sockets, peers, budgets, known_peers: known, log }
-    }
-
     /// The arguments of `manypath keeper`.
     fn arguments(&self) -> Vec<OsString> {
         let option = |name: &'static str| move |path: &PathBuf| [name.into(), path.into()];
@@ -134,19 +117,6 @@ impl Kept {
         let log = self.log.iter().flat_map(option("--log"));
         files.chain(sockets).chain(peers).chain(known).chain(log).collect()
     }
-}
-
-/// The names that [`ControlServer`](crate::control_server::ControlServer) gives itself.
-fn sockets(config: &StackConfig) -> Vec<PathBuf> {
-    let Some(directory) = &config.process.runtime_dir else { return Vec::new() };
-    let namespace = runtime::network_namespace().ok();
-    let door = |at| Some(runtime::loop_door_path(directory, namespace?, config.udp_port, at));
-    let own = |at| runtime::loop_path(directory, std::process::id(), at);
-    let of_loops = (0..config.loops()).flat_map(|at| [Some(own(at)), door(at)]);
-    of_loops
-        .chain([config.process.shared.clone(), config.process.programs.clone()])
-        .flatten()
-        .collect()
 }
 
 impl Keeper {
@@ -172,7 +142,9 @@ impl Keeper {
         if let Some(line) = lock(&keeper.line).as_ref() {
             line.socket.set_receive_timeout(Some(PATIENCE))?;
         }
-        KEEPER.set(keeper).map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))
+        KEEPER.set(keeper).map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))?;
+        log::reopen_by(|| Self::current().map(Self::open_log));
+        Ok(())
     }
 
     fn over(socket: ControlSocket, process: Child) -> Self {
@@ -201,7 +173,7 @@ impl Keeper {
     }
 
     /// Opens the log for writing.
-    pub(crate) fn open_log(&self) -> io::Result<File> {
+    fn open_log(&self) -> io::Result<File> {
         self.ask_for(&Request::OpenLog).map(Into::into)
     }
 
@@ -282,6 +254,21 @@ impl Keeper {
             answered => answered,
         }
     }
+}
+
+/// Hands something to be written to the keeper of this process, or, where there is none, to a writer that `start` begins.
+/// Whether it was taken.
+pub(crate) fn hand_over<T: Send + 'static>(
+    job: T,
+    keeper: fn(&Keeper, T) -> io::Result<bool>,
+    writer: &mut Option<Writer<T>>,
+    start: impl FnOnce() -> io::Result<Writer<T>>,
+) -> bool {
+    let taken = match Keeper::current() {
+        Some(current) => keeper(current, job),
+        None => Writer::take_by(writer, start, job),
+    };
+    taken.unwrap_or(false)
 }
 
 impl Line {

@@ -1,18 +1,19 @@
 //! The keeper's side.
 
-use super::{Answer, Kept, Request};
-use crate::budgets::{self, Usage, UsageFile};
-use crate::control_server;
-use crate::keys::{self, Contact, TicketWriter};
+use super::{Answer, Kept, Request, SOCKET_MODE};
+use crate::files::Writer;
+use crate::files::contacts::{self, Contact};
+use crate::files::peer_cache::{self, Job, PeerCache};
+use crate::files::tickets;
+use crate::files::usages::{self, Usage, UsageFile};
 use crate::log;
-use crate::peers::{Job, PeerCache, Writer};
 use manypath_control::{ControlListener, ControlSocket, Incoming};
 use manypath_net::Signals;
 use manypath_sandbox::{CapabilitySet, Limits, confine};
 use manypath_trust::{KnownPeersFile, TicketsFile};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -47,11 +48,11 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
 #[derive(Default)]
 struct Server {
     kept: Kept,
-    writer: Option<Writer>,
-    keys: Option<keys::Writer>,
-    tickets: Option<TicketWriter>,
-    budgets: Option<budgets::Writer>,
-    quotas: Option<budgets::Writer>,
+    peers: Option<peer_cache::Writer>,
+    keys: Option<Writer<Contact>>,
+    tickets: Option<Writer<Vec<String>>>,
+    budgets: Option<Writer<Vec<Usage>>>,
+    quotas: Option<Writer<Vec<Usage>>>,
 }
 
 impl Server {
@@ -91,7 +92,7 @@ impl Server {
     /// The stack alone listens: when it closes its socket, the name is free for another.
     fn bind(&self, path: &Path) -> io::Result<OwnedFd> {
         check(self.kept.sockets.iter().any(|socket| socket == path))?;
-        ControlListener::bind(path, control_server::SOCKET_MODE)?.give_away()
+        ControlListener::bind(path, SOCKET_MODE)?.give_away()
     }
 
     /// Removes the names at which nobody listens any more: a successor of the stack may have one of them, and the kernel
@@ -106,62 +107,51 @@ impl Server {
         }
     }
 
-    fn try_to_remember(&mut self, contact: Contact) -> Result<bool, String> {
-        let Some(path) = &self.kept.known_peers else { return Err(refused().to_string()) };
-        if self.keys.is_none() {
-            let file = KnownPeersFile::named(path.clone());
-            self.keys = Some(keys::Writer::start(file).map_err(|error| error.to_string())?);
-        }
-        Ok(self.keys.as_ref().is_some_and(|writer| writer.take(contact)))
+    fn try_to_remember(&mut self, contact: Contact) -> io::Result<bool> {
+        let file = KnownPeersFile::named(kept(self.kept.known_peers.as_ref())?);
+        Writer::take_by(&mut self.keys, || contacts::writer(file), contact)
     }
 
-    fn try_to_keep_tickets(&mut self, lines: Vec<String>) -> Result<bool, String> {
-        let Some(path) = &self.kept.known_peers else { return Err(refused().to_string()) };
-        if self.tickets.is_none() {
-            let file = TicketsFile::beside(&KnownPeersFile::named(path.clone()));
-            self.tickets = Some(TicketWriter::start(file).map_err(|error| error.to_string())?);
-        }
-        Ok(self.tickets.as_ref().is_some_and(|writer| writer.take(lines)))
+    fn try_to_keep_tickets(&mut self, lines: Vec<String>) -> io::Result<bool> {
+        let file = KnownPeersFile::named(kept(self.kept.known_peers.as_ref())?);
+        Writer::take_by(&mut self.tickets, || tickets::writer(TicketsFile::beside(&file)), lines)
     }
 
-    fn try_to_keep(&mut self, usages: Vec<Usage>) -> Result<bool, String> {
-        let Some(path) = &self.kept.budgets else { return Err(refused().to_string()) };
-        if self.budgets.is_none() {
-            let file = UsageFile::named(path.clone());
-            self.budgets = Some(budgets::Writer::start(file).map_err(|error| error.to_string())?);
-        }
-        Ok(self.budgets.as_ref().is_some_and(|writer| writer.take(usages)))
+    fn try_to_keep(&mut self, usages: Vec<Usage>) -> io::Result<bool> {
+        let file = UsageFile::named(kept(self.kept.budgets.as_ref())?);
+        Writer::take_by(&mut self.budgets, || file.writer(), usages)
     }
 
-    fn try_to_keep_quotas(&mut self, usages: Vec<Usage>) -> Result<bool, String> {
-        let Some(path) = &self.kept.budgets else { return Err(refused().to_string()) };
-        if self.quotas.is_none() {
-            let file = UsageFile::named(path.with_file_name(budgets::QUOTAS));
-            self.quotas = Some(budgets::Writer::start(file).map_err(|error| error.to_string())?);
-        }
-        Ok(self.quotas.as_ref().is_some_and(|writer| writer.take(usages)))
+    fn try_to_keep_quotas(&mut self, usages: Vec<Usage>) -> io::Result<bool> {
+        let beside = kept(self.kept.budgets.as_ref())?;
+        let file = UsageFile::named(beside.with_file_name(usages::QUOTAS));
+        Writer::take_by(&mut self.quotas, || file.writer(), usages)
     }
 
     fn try_to_save(&mut self, job: Job) -> Result<bool, String> {
         let Some(path) = &self.kept.peers else { return Err(refused().to_string()) };
-        if self.writer.is_none() {
+        if self.peers.is_none() {
             let cache = PeerCache::named(path.clone());
-            self.writer = Some(Writer::start(cache).map_err(|error| error.to_string())?);
+            self.peers = Some(peer_cache::Writer::start(cache).map_err(|error| error.to_string())?);
         }
-        self.writer.as_ref().map_or(Ok(true), |writer| writer.take(job))
+        self.peers.as_ref().map_or(Ok(true), |writer| writer.take(job))
     }
 }
 
-fn answer(taken: Result<bool, String>) -> Answer {
+fn answer(taken: Result<bool, impl ToString>) -> Answer {
     match taken {
         Ok(true) => Answer::Done,
         Ok(false) => Answer::Busy,
-        Err(why) => Answer::Failed(why),
+        Err(why) => Answer::Failed(why.to_string()),
     }
 }
 
 fn check(is_kept: bool) -> io::Result<()> {
     if is_kept { Ok(()) } else { Err(refused()) }
+}
+
+fn kept(path: Option<&PathBuf>) -> io::Result<PathBuf> {
+    path.cloned().ok_or_else(refused)
 }
 
 fn refused() -> io::Error {

@@ -15,13 +15,10 @@ mod rejection;
 mod tests;
 mod tickets;
 mod trust;
-mod writer;
 
 pub(crate) use rejection::{NOT_AUTHORIZED, Rejection};
-pub(crate) use tickets::TicketWriter;
 pub use trust::KeyFiles;
 pub(crate) use trust::{Standing, Trust};
-pub(crate) use writer::{Contact, Writer};
 
 use self::tickets::Tickets;
 use crate::timers::{Timer, Timers};

@@ -1,24 +1,22 @@
 //! Tickets of servers, by which associations with them are protected without a round trip more.
 
 use super::{Standing, Trust};
-use crate::jobs::{self, Offered};
+use crate::files::peer_cache::unix_now;
+use crate::files::tickets;
 use crate::keeper::Keeper;
 use crate::log;
 use manypath_engine::Instant;
 use manypath_keys::{Moment, Ticket};
-use manypath_trust::{TicketsFile, TrustError};
+use manypath_trust::TrustError;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::warn;
 
 /// Most tickets that are kept, with less than 1 KiB each.
 const MAX_TICKETS: usize = 1024;
 /// Lines that are written together: a message to the keeper has room for them.
 const MAX_TOGETHER: usize = 64;
-/// How long the end waits until they are written.
-const MAX_END: Duration = Duration::from_secs(1);
 
 /// The last ticket of each server, by the UDP address that was asked. Each is used once: a second use would tell an
 /// observer that both associations are of the same host.
@@ -88,7 +86,7 @@ impl Tickets {
         let Some(file) = file.filter(|_| !lines.is_empty()) else { return };
         let kept = match Keeper::current() {
             Some(keeper) => give(&lines, |some| keeper.keep_tickets(some)),
-            None => TicketWriter::start(file.clone())
+            None => tickets::writer(file.clone())
                 .and_then(|writer| give(&lines, |some| Ok(writer.take(some)))),
         };
         if let Err(error) = kept {
@@ -108,35 +106,5 @@ fn give(lines: &[String], take: impl Fn(Vec<String>) -> io::Result<bool>) -> io:
 }
 
 fn moment(now: Instant) -> Moment {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    Moment { now, unix }
-}
-
-/// The thread that writes tickets (see [`jobs`]): another process may hold the file's lock. Dropping it lets it finish,
-/// and waits a moment for that.
-#[derive(Debug)]
-pub(crate) struct TicketWriter(jobs::Queue<Vec<String>>);
-
-impl TicketWriter {
-    /// # Errors
-    /// When there are no threads left.
-    pub(crate) fn start(file: TicketsFile) -> io::Result<Self> {
-        let write = move |lines: Vec<String>| {
-            if let Err(error) = file.put(moment(Instant::ZERO).unix, &lines) {
-                warn!(target: log::PEERS, "{} tickets are not kept: {error}", lines.len());
-            }
-        };
-        jobs::worker("tickets", MAX_TICKETS / MAX_TOGETHER, write).map(Self)
-    }
-
-    /// Takes lines; false when too many wait.
-    pub(crate) fn take(&self, lines: Vec<String>) -> bool {
-        self.0.offer(lines) == Offered::Taken
-    }
-}
-
-impl Drop for TicketWriter {
-    fn drop(&mut self) {
-        self.0.finish(MAX_END);
-    }
+    Moment { now, unix: unix_now() }
 }

@@ -1,8 +1,9 @@
 //! Who this host is, and which keys of peers it takes.
 
 use super::Rejection;
-use super::writer::{Contact, Writer};
-use crate::keeper::Keeper;
+use crate::files::Writer;
+use crate::files::contacts::{self, Contact};
+use crate::keeper::{Keeper, hand_over};
 use crate::log;
 use manypath_control::status::IdentityStatus;
 use manypath_keys::{Identity as OwnIdentity, KeyLogFile, PublicKey};
@@ -127,7 +128,7 @@ pub(crate) struct Trust {
     store: TrustStore,
     authorized: Option<AuthorizedPeers>,
     /// Begun with the first thing to write.
-    writer: Option<Writer>,
+    writer: Option<Writer<Contact>>,
     /// Where the keys of all associations go, for who reads captures.
     key_log: Option<KeyLogFile>,
 }
@@ -278,13 +279,8 @@ impl Trust {
     }
 
     fn keep(&mut self, contact: Contact) -> bool {
-        if let Some(keeper) = Keeper::current() {
-            return keeper.remember(contact).unwrap_or(false);
-        }
         let Some(files) = &self.files else { return false };
-        if self.writer.is_none() {
-            self.writer = Writer::start(files.known_peers.clone()).ok();
-        }
-        self.writer.as_ref().is_some_and(|writer| writer.take(contact))
+        let start = || contacts::writer(files.known_peers.clone());
+        hand_over(contact, Keeper::remember, &mut self.writer, start)
     }
 }

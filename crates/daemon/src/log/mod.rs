@@ -7,13 +7,9 @@
 mod sink;
 mod writer;
 
-use crate::config::StackConfig;
-use std::fmt;
-use tracing::info;
-
 pub use sink::{LogTo, WaitingLog, flush_log, log_to, stderr_is_the_journal};
 
-pub(crate) use sink::{append_to, lost_lines, set_levels};
+pub(crate) use sink::{append_to, lost_lines, reopen_by, set_levels};
 
 /// Targets of events, for the macros of `tracing`.
 pub(crate) const STACK: &str = Subsystem::Stack.name();
@@ -22,13 +18,6 @@ pub(crate) const ASSOCIATION: &str = Subsystem::Association.name();
 pub(crate) const PATH: &str = Subsystem::Path.name();
 pub(crate) const CONNECTION: &str = Subsystem::Connection.name();
 pub(crate) const PEERS: &str = Subsystem::Peers.name();
-
-/// Says of the host or the process what every engine loop notices: only the first one does.
-pub(crate) fn say_once(config: &StackConfig, line: fmt::Arguments<'_>) {
-    if config.loop_index() == 0 {
-        info!(target: STACK, "{line}");
-    }
-}
 
 /// How much is logged. Each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -2,7 +2,6 @@
 
 use super::writer::{Queue, WriteLine, Writer};
 use super::{Level, Levels, Subsystem};
-use crate::keeper::Keeper;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -239,8 +238,17 @@ impl LogFile {
     }
 }
 
+/// Who opens the log anew for a process that may not.
+static REOPEN: OnceLock<fn() -> Option<io::Result<File>>> = OnceLock::new();
+
+/// From now on the log is opened anew by `open`, if that does it.
+pub(crate) fn reopen_by(open: fn() -> Option<io::Result<File>>) {
+    // There is one keeper at most.
+    let _ = REOPEN.set(open);
+}
+
 fn reopen(path: &Path) -> io::Result<File> {
-    Keeper::current().map_or_else(|| append_to(path), Keeper::open_log)
+    REOPEN.get().and_then(|open| open()).unwrap_or_else(|| append_to(path))
 }
 
 /// Opens a log, which is made if it is not there. It names every connection, so other users may not read it.

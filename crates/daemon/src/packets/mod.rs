@@ -7,8 +7,10 @@
 //! What a packet is. The relay's side is `datagrams/pings.rs`. A relay has no privilege to send packets of strangers: it carries
 //! echo requests and what answers them, and says so of everything else.
 
+mod allowance;
 mod echo;
 
+pub use allowance::SharedAllowances;
 pub(crate) use echo::{Content, Echo, Packet, parse};
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -6,14 +6,12 @@
 //! answer: plain TCP is not tried beside it. Both end by themselves, and whatever a connection finds
 //! out takes the place of what was known.
 
-mod cache;
 mod saving;
-mod writer;
 
-pub use cache::{PeerCache, PeerRecord};
 use saving::Memory;
-pub(crate) use writer::{Job, Writer};
 
+use crate::core::Core;
+use crate::files::peer_cache::PeerCache;
 use crate::privileged::Acceptor;
 use manypath_control::status::{FallbackReason, PeerStatus};
 use manypath_engine::Instant;
@@ -57,7 +55,7 @@ impl Entry {
 }
 
 /// How long knowledge counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Lifetimes {
     /// That plain TCP has to be used.
     pub(crate) plain: Duration,
@@ -67,7 +65,7 @@ pub(crate) struct Lifetimes {
 
 /// Peers without SCTP, services that peers do not allow, and services that were reached; each until
 /// its time is over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Peers {
     lifetimes: Lifetimes,
     /// The networks that this host is in now. Another uplink may lead to another answer, or through another firewall.
@@ -84,16 +82,7 @@ pub(crate) struct Peers {
 
 impl Peers {
     pub(crate) fn new(lifetimes: Lifetimes, cache: Option<PeerCache>) -> Self {
-        Self {
-            lifetimes,
-            network: 0,
-            peers: BTreeMap::new(),
-            services: BTreeMap::new(),
-            carried: BTreeMap::new(),
-            natives: BTreeMap::new(),
-            memory: Memory::new(cache),
-            unsaved: BTreeMap::new(),
-        }
+        Self { lifetimes, memory: Memory::new(cache), ..Self::default() }
     }
 
     /// The host is in other networks now: what was learnt in others does not count.
@@ -177,6 +166,13 @@ impl Peers {
             stays
         });
         self.peers.len() < before
+    }
+
+    /// The same; what the kernel was told of plain TCP holds no longer.
+    pub(crate) fn forget_near_and_tell(&mut self, core: &mut Core, peer: Option<IpAddr>) {
+        if self.forget_near(core.now, peer) {
+            core.control.tell_redirectors();
+        }
     }
 
     /// Nothing of what has been learnt is to be kept on disk.

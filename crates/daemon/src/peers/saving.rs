@@ -1,11 +1,8 @@
 //! Keeping what is known about peers over the end of the stack.
 
-use super::writer::{Job, Writer};
-use super::{
-    Entry, FallbackReason, Key, MAX_ENTRIES, MOST_LONGER, PeerCache, PeerRecord, Peers, Unsaved,
-    insert,
-};
+use super::{Entry, FallbackReason, Key, MAX_ENTRIES, MOST_LONGER, Peers, Unsaved, insert};
 use crate::core::Core;
+use crate::files::peer_cache::{Job, PeerCache, PeerRecord, Writer, unix_now};
 use crate::keeper::Keeper;
 use crate::log;
 use crate::privileged::Acceptor;
@@ -25,7 +22,7 @@ const LAST_TRIES: usize = 4;
 const LAST_TRY: Duration = Duration::from_millis(100);
 
 /// Where the stack keeps what it knows, and whether that is about to be written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Memory {
     cache: Option<PeerCache>,
     /// Begun with the first thing to write.
@@ -39,7 +36,7 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(cache: Option<PeerCache>) -> Self {
         let namespace = runtime::network_namespace().unwrap_or_default();
-        Self { cache, writer: None, namespace, planned: false, failing: false }
+        Self { cache, namespace, ..Self::default() }
     }
 
     /// Whether there was room for it; or why it, or what came before it, is not kept.
@@ -155,7 +152,7 @@ impl Peers {
     }
 
     fn records(&self, now: Instant, unsaved: &Unsaved, namespace: u64) -> Vec<PeerRecord> {
-        let unix_now = super::cache::unix_now();
+        let unix_now = unix_now();
         let network = self.network;
         let lifetime = |key: &Key| match key {
             (addr, None, acceptor) => {

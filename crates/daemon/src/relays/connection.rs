@@ -1,13 +1,12 @@
 //! The line that every connection leaves in the log: what carried it, how much, over which paths,
 //! and how it ended.
 
-use crate::association::RelayId;
+use super::Relays;
 use crate::base::Base;
 use crate::core::Core;
+use crate::ids::RelayId;
 use crate::log;
-use crate::relays::Relays;
 use crate::relays::traffic::Moved;
-use crate::services::Services;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, PathStatus};
 use std::fmt::{self, Write};
@@ -151,16 +150,15 @@ impl Relays {
     }
 
     /// It has ended after so many bytes sent and received, as seen from the local program.
-    pub(crate) fn end_connection(
+    pub(super) fn end_connection(
         &mut self,
-        base: &mut Base,
-        services: &mut Services,
+        base: &Base,
         id: RelayId,
         end: RelayEnd,
         (sent, got): (u64, u64),
-    ) {
+    ) -> Option<Moved> {
         self.totals.add((sent, got));
-        let Some(connection) = self.connections.remove(&id) else { return };
+        let connection = self.connections.remove(&id)?;
         let ms = base.core.age(connection.begun);
         let paths = carried(&base.core, &connection);
         let Connection { ends, carrier, who, .. } = connection;
@@ -179,8 +177,7 @@ impl Relays {
                 why.map_or_else(|| "SCTP could not be used".to_owned(), |why| why.to_string())
             ),
         }
-        services.note_traffic(base, id, &Moved { ends, carrier, sent, got, paths });
-        services.onward.note_end(id, (sent, got));
+        Some(Moved { ends, carrier, sent, got, paths })
     }
 
     /// A local address goes, and paths with it: what they have carried is kept.

@@ -10,16 +10,13 @@ mod traffic;
 pub(crate) use connection::{Carrier, Ends, RelayEnd};
 pub(crate) use relay::{Progress, Relay};
 pub(crate) use tcp_relay::TcpRelay;
-pub(crate) use traffic::Moved;
+pub(crate) use traffic::{Moved, Totals};
 
-use crate::association::{FlowUse, RelayId};
-use crate::base::Base;
-use crate::budgets::follow_quotas;
+use crate::base::proven::PeerId;
+use crate::base::{Base, FlowUse};
 use crate::core::Core;
-use crate::gateway::Totals;
-use crate::proven::PeerId;
+use crate::ids::RelayId;
 use crate::scratch::Scratch;
-use crate::services::Services;
 use crate::timers::Timer;
 use connection::Connection;
 use manypath_control::Way;
@@ -37,8 +34,16 @@ const MANY_RELAYS: usize = 64;
 /// UDP sockets are looked at again.
 const BYTES_PER_TURN: u64 = 8 << 20;
 
-/// The relays, and whose turn it is.
+/// A relay that has ended.
 #[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) id: RelayId,
+    /// What its connection has moved, if the log knew of one.
+    pub(crate) moved: Option<Moved>,
+}
+
+/// The relays, and whose turn it is.
+#[derive(Debug, Default)]
 pub(crate) struct Relays {
     sctp: BTreeMap<RelayId, Relay>,
     tcp: BTreeMap<RelayId, TcpRelay>,
@@ -55,14 +60,6 @@ pub(crate) struct Relays {
     /// What connections that have ended have moved.
     totals: Totals,
     rates: Rates,
-}
-
-impl Default for Relays {
-    fn default() -> Self {
-        let (sctp, tcp, connections, ready, unfinished, totals) = Default::default();
-        let (next, budget, rates) = (RelayId(0), 0, Rates::default());
-        Self { sctp, tcp, connections, ready, unfinished, next, budget, totals, rates }
-    }
 }
 
 impl Relays {
@@ -162,7 +159,7 @@ impl Relays {
         {
             let name = base.keys.name_of(relay.association);
             relay.quota = Some(base.core.quotas.counter(&key, name, quota));
-            follow_quotas(&mut base.core);
+            base.core.quotas.follow(now, &mut base.core.timers);
         }
         self.sctp.insert(id, relay);
         base.core.count("relays_started");
@@ -177,12 +174,12 @@ impl Relays {
     }
 
     /// Lets the relays move bytes, one after the other, until the turn's budget is used up. The
-    /// next turn begins where this one has stopped.
+    /// next turn begins where this one has stopped. `over` hears of those that have ended.
     pub(crate) fn service(
         &mut self,
         base: &mut Base,
-        services: &mut Services,
         scratch: &mut Scratch,
+        mut over: impl FnMut(&mut Base, Ended),
     ) {
         let mut before = std::mem::take(&mut self.ready);
         let after = before.split_off(&self.next);
@@ -190,7 +187,9 @@ impl Relays {
             if self.budget == 0 {
                 self.unfinished.insert(id);
             } else {
-                self.service_relay(base, services, scratch, id);
+                if let Some(ended) = self.service_relay(base, scratch, id) {
+                    over(base, ended);
+                }
                 self.next = RelayId(id.0 + 1);
             }
         }
@@ -199,10 +198,9 @@ impl Relays {
     fn service_relay(
         &mut self,
         base: &mut Base,
-        services: &mut Services,
         scratch: &mut Scratch,
         id: RelayId,
-    ) {
+    ) -> Option<Ended> {
         let before = self.moved_by(id);
         let progress = match self.sctp.contains_key(&id) {
             true => self.service_flow_relay(base, scratch, id),
@@ -210,12 +208,13 @@ impl Relays {
         };
         self.budget = self.budget.saturating_sub(self.moved_by(id) - before);
         match progress {
-            Some(Progress::Waiting) | None => {}
+            Some(Progress::Waiting) | None => None,
             Some(Progress::More) => {
                 self.unfinished.insert(id);
+                None
             }
-            Some(Progress::Done) => self.finish(base, services, id),
-            Some(Progress::Broken) => self.break_off(base, services, id, RelayEnd::ResetHere),
+            Some(Progress::Done) => Some(self.finish(base, id)),
+            Some(Progress::Broken) => Some(self.break_off(base, id, RelayEnd::ResetHere)),
         }
     }
 
@@ -279,8 +278,8 @@ impl Relays {
     }
 
     /// Both directions have ended in good order.
-    fn finish(&mut self, base: &mut Base, services: &mut Services, id: RelayId) {
-        self.count_end(base, services, id, RelayEnd::Finished);
+    fn finish(&mut self, base: &mut Base, id: RelayId) -> Ended {
+        let ended = self.count_end(base, id, RelayEnd::Finished);
         if let Some(relay) = self.remove_sctp(id) {
             let (id, flow) = (relay.association, relay.flow);
             if let Some(FlowUse::Relay(_)) = base.flow_use(id, flow) {
@@ -292,35 +291,25 @@ impl Relays {
             relay.near.close(&base.core.registry);
             relay.far.close(&base.core.registry);
         }
-        services.report_closed(base, id);
+        ended
     }
 
     /// What comes from the local side: the flow is reset too.
-    pub(crate) fn break_off(
-        &mut self,
-        base: &mut Base,
-        services: &mut Services,
-        id: RelayId,
-        end: RelayEnd,
-    ) {
+    #[must_use]
+    pub(crate) fn break_off(&mut self, base: &mut Base, id: RelayId, end: RelayEnd) -> Ended {
         if let Some(relay) = self.sctp.get(&id) {
             let (association, flow) = (relay.association, relay.flow);
             if base.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
                 base.reset_flow(association, flow);
             }
         }
-        self.reset(base, services, id, end);
+        self.reset(base, id, end)
     }
 
     /// Resets the local side. `end` says why.
-    pub(crate) fn reset(
-        &mut self,
-        base: &mut Base,
-        services: &mut Services,
-        id: RelayId,
-        end: RelayEnd,
-    ) {
-        self.count_end(base, services, id, end);
+    #[must_use]
+    pub(crate) fn reset(&mut self, base: &mut Base, id: RelayId, end: RelayEnd) -> Ended {
+        let ended = self.count_end(base, id, end);
         if let Some(relay) = self.remove_sctp(id) {
             relay.socket.reset(&base.core.registry);
         }
@@ -328,13 +317,13 @@ impl Relays {
             relay.near.reset(&base.core.registry);
             relay.far.reset(&base.core.registry);
         }
-        services.report_closed(base, id);
+        ended
     }
 
-    fn count_end(&mut self, base: &mut Base, services: &mut Services, id: RelayId, end: RelayEnd) {
+    fn count_end(&mut self, base: &mut Base, id: RelayId, end: RelayEnd) -> Ended {
         base.core.count(end.counter());
         let moved = self.bytes_of(id).unwrap_or_default();
-        self.end_connection(base, services, id, end, moved);
+        Ended { id, moved: self.end_connection(base, id, end, moved) }
     }
 
     pub(crate) fn on_near_event(&mut self, id: RelayId, event: &Event) {

@@ -3,8 +3,8 @@
 //! A token bucket for each peer and rate, for both directions together. A relay moves no more than there are tokens,
 //! and waits while there are none: then the program's writes fill its socket, and the peer gets no new credit.
 
-use crate::association::RelayId;
-use crate::proven::PeerId;
+use crate::base::proven::PeerId;
+use crate::ids::RelayId;
 use manypath_engine::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -4,12 +4,10 @@
 //! about peers that have gone (`SO_KEEPALIVE`), what a program ends or resets is passed on
 //! (`SO_LINGER`), and the sizes of the program's own buffers are the kernel's matter.
 
-use crate::association::RelayId;
-use crate::attempt::Client;
+use super::{Ended, Relays};
 use crate::base::Base;
-use crate::relays::Relays;
+use crate::ids::{Client, RelayId};
 use crate::relays::connection::RelayEnd;
-use crate::services::Services;
 use crate::timers::Timer;
 use manypath_control::SocketOptions;
 use manypath_engine::{Duration, Instant};
@@ -68,25 +66,22 @@ impl Relays {
         }
     }
 
-    pub(crate) fn on_patience_timer(
-        &mut self,
-        base: &mut Base,
-        services: &mut Services,
-        id: RelayId,
-    ) {
-        let Some(relay) = self.sctp.get(&id) else { return };
-        let Some(mut patience) = relay.patience else { return };
+    /// The relay that has ended by that, if it has.
+    pub(crate) fn on_patience_timer(&mut self, base: &mut Base, id: RelayId) -> Option<Ended> {
+        let relay = self.sctp.get(&id)?;
+        let mut patience = relay.patience?;
         let packets = base.core.packets_received(relay.association);
         if packets != patience.packets || !self.awaits_answer(base, id) {
             patience = Patience { packets, heard: base.core.now, ..patience };
         }
         if base.core.now.since(patience.heard) >= patience.limit {
-            return self.break_off(base, services, id, RelayEnd::OutOfPatience);
+            return Some(self.break_off(base, id, RelayEnd::OutOfPatience));
         }
         if let Some(relay) = self.sctp.get_mut(&id) {
             relay.patience = Some(patience);
         }
         base.core.after(pause(patience.limit), Timer::Patience(id));
+        None
     }
 
     /// Whether anything was sent, or waits to be, that the peer has not acknowledged.

@@ -1,7 +1,7 @@
 //! The relay of a connection that goes on as plain TCP although the program's own socket was
 //! already promised to this stack (a non-blocking connect that was pending when SCTP failed).
 
-use crate::relays::Progress;
+use super::Progress;
 use crate::socket::{Moved, Socket};
 use bytes::Bytes;
 use std::io::IoSlice;
@@ -127,7 +127,7 @@ impl Pipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::services;
+    use crate::socket::connect;
     use mio::{Events, Poll, Token};
     use socket2::SockRef;
     use std::io::Write;
@@ -138,7 +138,7 @@ mod tests {
         let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(4));
         let [service, stack] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let mut program = TcpStream::connect(stack.local_addr().unwrap()).unwrap();
-        let far = services::connect(None, service.local_addr().unwrap(), true).unwrap();
+        let far = connect(None, service.local_addr().unwrap(), true).unwrap();
         let copy = far.try_clone().unwrap();
         let far = Socket::to_another_host(far, poll.registry(), Token(1)).unwrap();
         let near = stack.accept().unwrap().0.into();

@@ -1,11 +1,25 @@
 //! What was carried for the programs of each launcher, for its report.
 
-use crate::association::RelayId;
+use super::Relays;
 use crate::base::Base;
-use crate::relays::Relays;
+use crate::ids::RelayId;
 use crate::relays::connection::{Carrier, Ends, Load};
-use crate::services::Services;
 use manypath_control::{Relayed, Traffic};
+
+/// Bytes of all connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) from_tcp: u64,
+    pub(crate) to_tcp: u64,
+}
+
+impl Totals {
+    /// A connection has ended after so many bytes sent and received by its TCP end.
+    pub(crate) fn add(&mut self, (sent, received): (u64, u64)) {
+        self.from_tcp += sent;
+        self.to_tcp += received;
+    }
+}
 
 /// What a connection has moved so far.
 #[derive(Debug)]
@@ -38,28 +52,8 @@ impl Moved {
 }
 
 impl Relays {
-    /// All that was carried for a launcher, connections that are open included.
-    pub(crate) fn traffic_of(
-        &self,
-        base: &mut Base,
-        services: &Services,
-        launcher: u64,
-    ) -> Traffic {
-        let mut traffic = base.core.control.traffic_mut(launcher).cloned().unwrap_or_default();
-        let opened =
-            base.core.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
-        let led = services.listeners.led_by(launcher).into_iter();
-        let led =
-            led.filter(|id| services.listeners.launcher_of(*id) == Some(launcher)).map(RelayId);
-        for id in opened.chain(led) {
-            let Some(moved) = self.moved(base, id) else { continue };
-            traffic.open += u64::from(matches!(moved.carrier, Carrier::Sctp(_)));
-            moved.add_to(&mut traffic);
-        }
-        traffic
-    }
-
-    fn moved(&self, base: &Base, id: RelayId) -> Option<Moved> {
+    /// What an open connection has moved.
+    pub(crate) fn moved(&self, base: &Base, id: RelayId) -> Option<Moved> {
         let connection = self.connections.get(&id)?;
         let (sent, got) = self.bytes_of(id)?;
         let (ends, carrier) = (connection.ends, connection.carrier);

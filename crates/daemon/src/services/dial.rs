@@ -5,22 +5,18 @@
 //! service bound to 127.0.0.1 stays out of reach. The own end is bound to the same address: if it has moved to another host in the
 //! meantime, the bind fails and nothing leaves this one.
 
+use super::Services;
 use crate::allow::{self, Denied};
-use crate::association::{DialId, FlowUse, RelayId};
-use crate::base::Base;
+use crate::base::{Base, FlowUse, proven};
+use crate::ids::{DialId, RelayId};
 use crate::log;
-use crate::proven;
-use crate::relays::Relay;
-use crate::relays::Relays;
-use crate::relays::{Carrier, Ends};
-use crate::services::Services;
-use crate::socket::Socket;
+use crate::relays::{Carrier, Ends, Relay, Relays};
+use crate::socket::{Socket, connect};
 use crate::token::Source;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::{Form, Options, Protocol as Carried, Query};
+use manypath_rules::{Form, Options, Protocol, Query};
 use mio::event::Event;
-use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -68,7 +64,7 @@ impl Services {
         if !base.core.phase.serves_peers() {
             return base.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
-        if base.core.has_service() {
+        if !base.core.services().is_empty() {
             // One of the addresses is dialled, or refused.
             let _tried = self.dial_service(base, id, flow, source, None);
             return;
@@ -87,7 +83,7 @@ impl Services {
         if let Some(at) = self.next_look_at_the_table(base, &incoming) {
             return self.wait_for_the_table(base, incoming, at);
         }
-        match self.resolve_local_service(base, id, Carried::Tcp, destination) {
+        match self.resolve_local_service(base, id, Protocol::Tcp, destination) {
             Ok(service) => {
                 incoming.destination = service;
                 if !self.look_first(base, incoming) {
@@ -116,7 +112,7 @@ impl Services {
             return self.answer_speed(base, relays, incoming);
         }
         let who = proven::client_of(base, id);
-        let query = Query::local(Carried::Tcp, destination, Some(&who));
+        let query = Query::local(Protocol::Tcp, destination, Some(&who));
         let locals = base.core.reachable_locals(id, query);
         let loopback = base.core.config.loopback_paths;
         let admitted = allow::admit(query, &locals, &base.core.rules, loopback);
@@ -230,7 +226,7 @@ impl Services {
                 dial.socket.reset(&base.core.registry);
                 self.on_led_over(base, RelayId(id.0));
                 if self.onward.has(id) {
-                    return self.on_onward_failed(id, &error);
+                    return self.onward.on_failed(id, &error);
                 }
                 let failed = Some(dial.destination);
                 if !self.dial_service(base, dial.association, dial.flow, dial.client, failed) {
@@ -327,77 +323,5 @@ pub(super) fn errno_of(error: &io::Error) -> Option<u16> {
         | libc::EADDRINUSE
         | libc::EADDRNOTAVAIL => None,
         errno => Some(u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16)),
-    }
-}
-
-/// Begins a TCP connection without waiting for it; `quietly`: the other end hears of it when there is data, or when
-/// [`Socket::acknowledge`](crate::socket::Socket::acknowledge) is called, within 200 ms in any case.
-pub(crate) fn connect(
-    from: Option<SocketAddr>,
-    to: SocketAddr,
-    quietly: bool,
-) -> io::Result<OwnedFd> {
-    let socket = socket_at(from, to)?;
-    if quietly {
-        // A kernel without it tells the other end at once.
-        let _ = socket.set_tcp_quickack(false);
-    }
-    begin(&socket, to)?;
-    Ok(socket.into())
-}
-
-/// A socket for a connection to `to`, bound to `from` if that is given. A port that is left to the kernel is chosen
-/// when it connects, so that it need differ only from those of connections to the same service.
-fn socket_at(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<RawSocket> {
-    let socket = unbound(to)?;
-    if let Some(from) = from {
-        socket.set_reuse_address(true)?;
-        if from.port() == 0 {
-            manypath_net::choose_port_when_connecting(&socket)?;
-        }
-        socket.bind(&SockAddr::from(from))?;
-    }
-    Ok(socket)
-}
-
-/// A socket for a connection to `to` from the same address, with a port that nobody else can bind until it is closed.
-pub(crate) fn exclusive_socket(to: SocketAddr) -> io::Result<RawSocket> {
-    let socket = unbound(to)?;
-    socket.bind(&SockAddr::from(SocketAddr::new(to.ip(), 0)))?;
-    Ok(socket)
-}
-
-fn unbound(to: SocketAddr) -> io::Result<RawSocket> {
-    let kind = Type::STREAM.nonblocking();
-    RawSocket::new(Domain::for_address(to), kind, Some(Protocol::TCP))
-}
-
-/// Connects without waiting for it.
-pub(crate) fn begin(socket: &RawSocket, to: SocketAddr) -> io::Result<()> {
-    match socket.connect(&SockAddr::from(to)) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sockets that have a port of their own from the beginning are as many as there are ports, for all services.
-    #[test]
-    fn a_port_is_chosen_when_the_service_is_known_unless_it_is_announced_before() {
-        let port = |socket: &RawSocket| {
-            socket.local_addr().unwrap().as_socket().map(|own| own.port()).unwrap_or_default()
-        };
-        for loopback in ["127.0.0.1", "::1"] {
-            let listener = std::net::TcpListener::bind((loopback, 0)).unwrap();
-            let to = listener.local_addr().unwrap();
-            let socket = socket_at(Some(SocketAddr::new(to.ip(), 0)), to).unwrap();
-            assert_eq!(port(&socket), 0);
-            begin(&socket, to).unwrap();
-            assert_ne!(port(&socket), 0);
-            assert_ne!(port(&exclusive_socket(to).unwrap()), 0);
-        }
     }
 }

@@ -1,10 +1,10 @@
 //! How many connections a peer may have, and whether it may have more, where a rule says so.
 
+use super::Services;
 use crate::allow::Denied;
 use crate::base::Base;
-use crate::proven::PeerId;
+use crate::base::proven::PeerId;
 use crate::relays::Relays;
-use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_rules::Options;
 use std::collections::BTreeMap;

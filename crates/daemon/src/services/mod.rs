@@ -8,20 +8,19 @@ mod speed;
 mod translated;
 mod waiting;
 
-pub(crate) use dial::{Dial, Incoming, connect};
-pub(crate) use listeners::{ListenerId, kernel_table};
-pub(crate) use onward::OnwardRoom;
-pub use onward::{RelayConfig, RelayTo, RelayToError};
+pub(crate) use dial::{Dial, Incoming};
+pub(crate) use listeners::{NotServed, may_serve, offered};
+pub(crate) use onward::{OnwardRoom, cancel_chain};
 
 use crate::allow::Denied;
-use crate::association::{DialId, RelayId};
-use crate::attempt::{AttemptId, Control};
 use crate::base::Base;
-use crate::doors::DoorNews;
+use crate::control_server::DoorNews;
+use crate::ids::{AttemptId, Control, DialId, RelayId};
 use crate::parameters;
-use crate::relays::{Moved, Relays};
+use crate::relays::{Carrier, Ended, Moved, Relays};
+use crate::socket::connect;
 use listeners::Listeners;
-use manypath_control::{Reply, Way};
+use manypath_control::{Traffic, Way};
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Refusal};
 use manypath_rules::{Encrypt, Options};
@@ -37,7 +36,7 @@ pub(crate) struct Services {
     /// Flows of peers that are answered a little later.
     waiting: WaitingFlows,
     /// What receives datagrams on this host.
-    udp_receivers: crate::datagrams::KernelTable,
+    udp_receivers: crate::kernel_tables::udp::KernelTable,
     /// Flows that lead beyond this host.
     pub(crate) onward: OnwardRoom,
     speed: speed::SpeedRoom,
@@ -53,30 +52,14 @@ impl Services {
         self.dials.len()
     }
 
-    /// A connection has ended: its launcher may ask what it has moved.
-    pub(crate) fn note_traffic(&self, base: &mut Base, id: RelayId, moved: &Moved) {
-        let client = base.core.control.client_of(AttemptId(id.0));
-        let launcher = match client.map(|client| (client.control, client.id)) {
-            Some((Control::Doors, id)) => {
-                let news = DoorNews::Moved(id, moved.carrier, (moved.sent, moved.got));
-                return base.core.control.tell_doors(news);
-            }
-            Some((Control::Line(launcher), _)) => Some(launcher),
-            Some((Control::Onward, _)) => None,
-            None => self.listeners.launcher_of(id.0),
-        };
-        if let Some(traffic) = launcher.and_then(|id| base.core.control.traffic_mut(id)) {
-            moved.add_to(traffic);
+    /// A relay has ended.
+    pub(crate) fn on_relay_over(&mut self, base: &mut Base, Ended { id, moved }: Ended) {
+        if let Some(moved) = moved {
+            note_traffic(&self.listeners, base, id, &moved);
+            self.onward.note_end(id, (moved.sent, moved.got));
         }
-    }
-
-    /// Tells the launcher that a relay of its is over.
-    pub(crate) fn report_closed(&mut self, base: &mut Base, relay: RelayId) {
-        self.on_led_over(base, relay);
-        if let Some(client) = base.core.control.client_of(AttemptId(relay.0)) {
-            base.core.control.forget(client);
-            base.core.reply(client.control, Reply::Closed { id: client.id });
-        }
+        self.on_led_over(base, id);
+        base.core.tell_closed(AttemptId(id.0));
     }
 
     /// Lets peers begin such associations with the services that the rules open, and with listeners.
@@ -98,7 +81,7 @@ impl Services {
         } else {
             base.core.rules.direct_ports()
         };
-        let ports = rules.into_iter().chain(self.listener_ports(base));
+        let ports = rules.into_iter().chain(self.listeners.ports(base));
         let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
         base.core.driver.endpoint_mut().listen(listeners);
     }
@@ -122,7 +105,7 @@ impl Services {
                 base.refuse(association, flow, Refusal::Busy, why);
                 return true;
             };
-            match dial::connect(None, *address, false) {
+            match connect(None, *address, false) {
                 Ok(fd) => {
                     let dial = DialId(base.core.next_id());
                     let ends = (client, *address);
@@ -140,6 +123,21 @@ impl Services {
         false
     }
 
+    /// All that was carried for a launcher, connections that are open included.
+    pub(crate) fn traffic_of(&self, base: &mut Base, relays: &Relays, launcher: u64) -> Traffic {
+        let mut traffic = base.core.control.traffic_mut(launcher).cloned().unwrap_or_default();
+        let opened =
+            base.core.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
+        let led = self.listeners.led_by(launcher).into_iter();
+        let led = led.filter(|id| self.listeners.launcher_of(*id) == Some(launcher)).map(RelayId);
+        for id in opened.chain(led) {
+            let Some(moved) = relays.moved(base, id) else { continue };
+            traffic.open += u64::from(matches!(moved.carrier, Carrier::Sctp(_)));
+            moved.add_to(&mut traffic);
+        }
+        traffic
+    }
+
     /// The way to the client of a connection that was led to a listener.
     pub(crate) fn way_from(
         &self,
@@ -152,5 +150,23 @@ impl Services {
         let dial = || self.dials.get(&DialId(id)).map(Dial::flow);
         let dialled = || dial().and_then(|(association, flow)| base.way_of_flow(association, flow));
         relays.way_of(base, RelayId(id)).or_else(dialled)
+    }
+}
+
+/// A connection has ended: its launcher may ask what it has moved.
+fn note_traffic(listeners: &Listeners, base: &mut Base, id: RelayId, moved: &Moved) {
+    let client = base.core.control.client_of(AttemptId(id.0));
+    let launcher = match client.map(|client| (client.control, client.id)) {
+        Some((Control::Doors, id)) => {
+            let carried = matches!(moved.carrier, Carrier::Sctp(_));
+            let news = DoorNews::Moved(id, carried, (moved.sent, moved.got));
+            return base.core.control.tell_doors(news);
+        }
+        Some((Control::Line(launcher), _)) => Some(launcher),
+        Some((Control::Onward, _)) => None,
+        None => listeners.launcher_of(id.0),
+    };
+    if let Some(traffic) = launcher.and_then(|id| base.core.control.traffic_mut(id)) {
+        moved.add_to(traffic);
     }
 }

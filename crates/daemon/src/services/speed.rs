@@ -1,12 +1,12 @@
 //! Tests of speed that peers ask for: of those whose key is authorized, and of those for whom a rule opens the port.
 
+use super::Services;
 use super::dial::{self, Incoming};
 use crate::allow::{self, Denied};
-use crate::association::DialId;
 use crate::base::Base;
-use crate::proven::{self, PeerId};
+use crate::base::proven::{self, PeerId};
+use crate::ids::DialId;
 use crate::relays::Relays;
-use crate::services::Services;
 use crate::speed::{self, PathView};
 use crate::status::idle_reason;
 use manypath_engine::AssociationId;

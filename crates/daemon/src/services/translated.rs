@@ -5,11 +5,10 @@
 //! that the peer's association uses here. Nothing else is ever dialled, so that whoever names the address of a
 //! stranger reaches no more than by naming ours, and the rules are asked about ours.
 
+use super::Services;
 use crate::allow::{self, Denied};
-use crate::base::Base;
+use crate::base::{Base, proven};
 use crate::log;
-use crate::proven;
-use crate::services::Services;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 use manypath_rules::{Policy, Protocol, Query};
@@ -87,7 +86,7 @@ pub(crate) fn is_translated(
 ) -> bool {
     let flow = base.get(&id).and_then(|one| one.mux.status(flow));
     // A gateway has one service, whatever is named.
-    !base.core.has_service()
+    base.core.services().is_empty()
         && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
 }
 

@@ -4,10 +4,10 @@
 //! until a path of its association changes. One for which the kernel's table of listening sockets must be read waits
 //! while that was just done, so that many flows cost few looks at it.
 
+use super::Services;
 use crate::allow::Denied;
 use crate::base::Base;
 use crate::relays::Relays;
-use crate::services::Services;
 use crate::services::dial::Incoming;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};

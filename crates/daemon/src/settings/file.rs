@@ -1,14 +1,10 @@
 //! The files of settings: `NAME = VALUE` in a line.
 
 use super::Knob;
-use crate::config::StackConfig;
-use manypath_rules::{KeptFileError, Layers, Part, Sources};
+use crate::config::{SettingsFile, StackConfig};
+use manypath_rules::{KeptFileError, Layers};
 use std::fmt;
 use std::path::PathBuf;
-
-/// The files of the caller's settings: `settings` of its configuration; see [`Sources::usual`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingsFile(Sources);
 
 /// A setting, as the files have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,24 +29,6 @@ pub enum SettingsError {
 }
 
 impl SettingsFile {
-    /// The caller's usual files.
-    #[must_use]
-    pub fn usual() -> Self {
-        Self(Sources::usual(Part::Settings))
-    }
-
-    /// A file that the user has named: nothing else is read.
-    #[must_use]
-    pub fn named(path: PathBuf) -> Self {
-        Self(Sources::named(Part::Settings, path))
-    }
-
-    /// Where they lie.
-    #[must_use]
-    pub fn sources(&self) -> &Sources {
-        &self.0
-    }
-
     /// The values that they set. Of two files the one that takes precedence holds, of two lines of a file the last.
     ///
     /// # Errors

@@ -6,10 +6,10 @@
 mod file;
 mod knob;
 
-pub use file::{Said, SettingsError, SettingsFile};
+pub use file::{Said, SettingsError};
 pub use knob::{KNOBS, Knob};
 
-use crate::config::StackConfig;
+use crate::config::{SettingsFile, StackConfig};
 
 /// The settings of one stack.
 #[derive(Debug)]

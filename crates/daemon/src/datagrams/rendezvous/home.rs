@@ -2,9 +2,10 @@
 
 use super::super::onward::{association_with, relays};
 use super::super::serve::refuse_datagrams;
-use super::{Carrier, PORT, Rendezvous};
+use super::{Carrier, Rendezvous};
 use crate::attempt::{Attempts, relays_at};
 use crate::base::Base;
+use crate::base::by_key::{self, PORT};
 use crate::log;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration};
@@ -23,7 +24,7 @@ impl Rendezvous {
         if base.core.config.carrying.register.is_none() {
             return;
         }
-        match super::begin(base) {
+        match by_key::begin(base) {
             Ok(()) => base.core.in_next_turn(Timer::Register),
             Err(why) => warn!(target: log::STACK, "this host is registered at no relay: {why}"),
         }

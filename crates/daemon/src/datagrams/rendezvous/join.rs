@@ -1,12 +1,13 @@
 //! The relay: two flows of datagrams, each of an association with an authorized peer, become one.
 
-use super::super::DatagramId;
 use super::super::onward::quota_of;
 use super::super::open::use_datagrams;
 use super::super::serve::refuse_datagrams;
-use super::{Carrier, LIFETIME, PORT, Rendezvous, keep};
+use super::{Carrier, LIFETIME, Rendezvous, keep};
 use crate::base::Base;
+use crate::base::by_key::PORT;
 use crate::budgets::Counter;
+use crate::ids::DatagramId;
 use crate::log;
 use crate::services::Services;
 use manypath_engine::{AssociationId, Duration, Instant};
@@ -49,7 +50,7 @@ impl Rendezvous {
         (id, flow): Carrier,
         destination: SocketAddr,
     ) {
-        let peer = match services.admit_onward(base, id, Some(())) {
+        let peer = match services.onward.admit(base, id, Some(())) {
             Ok((peer, ())) => peer,
             Err((why, counter)) => return refuse_datagrams(base, id, flow, why, counter),
         };
@@ -64,7 +65,7 @@ impl Rendezvous {
             Some((far, opened.ok()?))
         });
         let Some(far) = opened else {
-            services.end_onward_datagrams(peer, false);
+            services.onward.end_datagrams(peer, false);
             let why = Refusal::Errno(libc::EHOSTUNREACH.unsigned_abs() as u16);
             return refuse_datagrams(base, id, flow, why, "onward_hosts_not_registered");
         };

@@ -1,14 +1,15 @@
 //! Packets between the engine and a flow of datagrams that leads to a relay, and the search for ways past that.
 
-use super::super::DatagramId;
 use super::super::open::use_datagrams;
 use super::search::relays_towards;
-use super::{Carrier, IDLE, PORT, Rendezvous};
+use super::{Carrier, IDLE, Rendezvous};
 use crate::attempt::Attempts;
 use crate::base::Base;
+use crate::base::by_key::PORT;
+use crate::base::proven::key_of_peer;
+use crate::ids::DatagramId;
 use crate::keys::Standing;
 use crate::log;
-use crate::proven::key_of_peer;
 use crate::timers::Timer;
 use manypath_engine::{
     AssociationId, Duration, Instant, PathAddr, PathOffer, PathState, PathStatus,

@@ -20,28 +20,18 @@ mod join;
 mod leg;
 mod search;
 
-use super::DatagramId;
 use crate::attempt::RelayAt;
 use crate::base::Base;
-use crate::log;
-use crate::proven::key_of_peer;
-use crate::scopes;
+use crate::base::proven::key_of_peer;
+use crate::ids::DatagramId;
 use manypath_control::status::{FallbackReason, SearchStatus};
-use manypath_engine::{AssociationId, Duration, IdleReason, Instant, LocalAddress, PathState};
+use manypath_engine::{AssociationId, Duration, IdleReason, Instant, PathState};
 use manypath_flow::{DatagramFlow, SeenAt};
 use manypath_keys::PublicKey;
-use manypath_rules::{Encrypt, Form, Options, StepAside};
 use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use tracing::info;
 
-/// The UDP port beside an address that stands for a key: there is no other.
-pub(crate) const PORT: u16 = 9899;
-/// How long a program waits for a host that is reached by its key: two handshakes, one of them through the relay.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// The largest IP packet of a path through a relay, so that it fits one of the path to the relay.
-const MTU: u16 = 1280;
 /// How long a packet may wait at the sender and in the relay: later it is as good as lost.
 const LIFETIME: Duration = Duration::from_secs(1);
 /// A way without a packet for so long is not needed any more: HEARTBEATs come at least every 90 s.
@@ -102,37 +92,6 @@ impl Rendezvous {
     }
 }
 
-/// What holds for connections to a host that is known by its key, whatever the rules say: it can be reached by no other
-/// way than an encrypted association.
-pub(crate) const fn options(options: Options) -> Options {
-    Options {
-        encrypt: Some(Encrypt::Require),
-        sctp_only: Some(true),
-        form: Some(Form::Mux),
-        step_aside: Some(StepAside::Never),
-        ..options
-    }
-}
-
-/// Takes the address that stands for the key of this host into use.
-///
-/// # Errors
-/// There is no such key.
-pub(crate) fn begin(base: &mut Base) -> Result<(), FallbackReason> {
-    if base.core.scopes.own_key().is_some() {
-        return Ok(());
-    }
-    let own = base.keys.own_address().ok_or(FallbackReason::NotEncrypted)?;
-    scopes::use_own_key(&mut base.core, own);
-    let addr = SocketAddr::new(own, PORT);
-    base.core.driver.carry_parcels(LocalAddress { addr, prefix_len: 128, interface: 0, mtu: MTU });
-    base.core.path_policies.own_key = Some(own);
-    base.core.locals.own_key = Some(own);
-    base.core.tell_path_policies();
-    info!(target: log::STACK, "{own} stands for the key of this host");
-    Ok(())
-}
-
 /// The associations with the host at an address that stands for its key, if they are encrypted by now.
 fn associations_with(base: &Base, remote: IpAddr) -> Vec<AssociationId> {
     let has_key = |id: &AssociationId| {
@@ -146,7 +105,7 @@ fn associations_with(base: &Base, remote: IpAddr) -> Vec<AssociationId> {
 /// Where the peer of an association is seen.
 fn seen(base: &Base, id: AssociationId) -> SeenAt {
     let paths = base.core.paths_of(id).into_iter();
-    paths.filter(crate::proven::is_living).map(|path| path.addr.remote).collect()
+    paths.filter(crate::base::proven::is_living).map(|path| path.addr.remote).collect()
 }
 
 /// Whether each path of an association has failed for which this host has a link.
@@ -157,7 +116,7 @@ fn has_failed(base: &Base, id: AssociationId) -> bool {
 /// That this host has no link says nothing about its peer: associations go on as soon as there is one.
 fn have_failed(paths: impl Iterator<Item = (PathState, Option<IdleReason>)>) -> bool {
     let mut linked = paths.filter(|(_, idle)| *idle != Some(IdleReason::NoLink)).peekable();
-    linked.peek().is_some() && !linked.any(|(state, _)| crate::proven::is_alive(state))
+    linked.peek().is_some() && !linked.any(|(state, _)| crate::base::proven::is_alive(state))
 }
 
 /// Whether the association stays though nobody uses it.

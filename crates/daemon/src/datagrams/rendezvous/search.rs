@@ -6,12 +6,13 @@
 //!                        └── no answer ───┴─── it is none ┴──────────────────────────┘
 //! ```
 
-use super::super::DatagramId;
 use super::super::agree::datagrams_agreed;
 use super::super::onward::{association_with, relays};
-use super::{LIFETIME, MAX_HOSTS, PATIENCE, PORT, Rendezvous};
+use super::{LIFETIME, MAX_HOSTS, Rendezvous};
 use crate::attempt::{Attempts, RelayAt, patience_with_relay, relays_at};
 use crate::base::Base;
+use crate::base::by_key::{PATIENCE, PORT};
+use crate::ids::DatagramId;
 use crate::log;
 use crate::timers::Timer;
 use manypath_control::status::{FallbackReason, RelayTried, SearchStatus};

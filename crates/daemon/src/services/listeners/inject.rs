@@ -2,14 +2,13 @@
 
 use super::Led;
 use crate::allow::{self, Denied};
-use crate::association::{DialId, RelayId};
-use crate::base::Base;
+use crate::base::{Base, proven};
 use crate::core::Core;
-use crate::proven;
-use crate::relays::RelayEnd;
-use crate::relays::Relays;
+use crate::ids::{DialId, RelayId};
+use crate::relays::{RelayEnd, Relays};
 use crate::services::Services;
 use crate::services::dial::{self, Incoming};
+use crate::socket::{begin, exclusive_socket};
 use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_engine::{AssociationId, Duration, Instant};
@@ -148,7 +147,7 @@ impl Services {
             return tell_left(&mut base.core, &launchers, from, to);
         }
         let connected = own_address(&socket).and_then(|from| {
-            dial::begin(&socket, to)?;
+            begin(&socket, to)?;
             Ok(from)
         });
         match connected {
@@ -209,7 +208,8 @@ impl Services {
             if self.dials.contains_key(&DialId(relay)) {
                 self.refuse_uncovered(base, DialId(relay));
             } else {
-                relays.break_off(base, self, RelayId(relay), RelayEnd::Nameless);
+                let ended = relays.break_off(base, RelayId(relay), RelayEnd::Nameless);
+                self.on_relay_over(base, ended);
             }
         }
     }
@@ -242,7 +242,7 @@ fn announce_client(
 ) -> io::Result<Injection> {
     let Incoming { association, flow, destination: to, .. } = *incoming;
     // Nobody else may come from there before we do, and be taken for the client.
-    let socket = dial::exclusive_socket(to)?;
+    let socket = exclusive_socket(to)?;
     let from = own_address(&socket)?;
     let client = with_port(client, from);
     let redirectors = base.core.control.redirectors();

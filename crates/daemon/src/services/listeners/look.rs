@@ -5,9 +5,8 @@
 //! about a millisecond.
 
 use crate::allow;
-use crate::base::Base;
+use crate::base::{Base, proven};
 use crate::core::Core;
-use crate::proven;
 use crate::relays::Relays;
 use crate::services::Services;
 use crate::services::dial::Incoming;

@@ -12,10 +12,11 @@
 //! its association was verified.
 
 mod inject;
-pub(crate) mod kernel_table;
 mod look;
 mod offer;
 
+use crate::ids::ListenerId;
+use crate::kernel_tables::tcp::{self, KernelTable};
 use manypath_control::Listener;
 use manypath_control::status::ListenerStatus;
 use manypath_engine::AssociationId;
@@ -24,14 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) use inject::Injection;
-use kernel_table::KernelTable;
-
-/// Names a listener: the control connection of its launcher, and its number there.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct ListenerId {
-    pub(crate) control: u64,
-    pub(crate) id: u64,
-}
+pub(crate) use offer::{NotServed, may_serve, offered};
 
 #[derive(Debug)]
 struct Known {
@@ -174,7 +168,7 @@ impl Listeners {
         if self.known.is_empty() {
             return Vec::new();
         }
-        let living = kernel_table::inodes();
+        let living = tcp::inodes();
         let lives = |known: &&Known| {
             living.as_ref().map_or(true, |living| living.contains(&known.listener.inode))
         };

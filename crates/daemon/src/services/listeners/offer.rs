@@ -1,116 +1,102 @@
 //! What launchers say about listeners, and the door through which peers come to them.
 
-use super::{Known, ListenerId};
+use super::{Known, Listeners};
 use crate::base::Base;
 use crate::core::Core;
-use crate::drain::Phase;
+use crate::ids::ListenerId;
 use crate::log;
+use crate::phase::Phase;
 use crate::services::Services;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::{Listener, Reply, runtime};
 use manypath_engine::Duration;
-use std::io;
 use std::ops::RangeInclusive;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 /// How often listeners are looked for that have gone.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// Listeners of one launcher at most.
 const MAX_LISTENERS: usize = 4096;
 
-impl Stack {
-    /// A launcher announces a listener.
-    pub(crate) fn on_listen(&mut self, id: ListenerId, listener: Listener) {
-        if let Err((why, retry)) = self.try_to_offer(&listener) {
-            self.base.core.count("listeners_not_offered");
-            info!(target: log::STACK, "listener {} of {}: {why}", listener.addr, listener.program);
-            return self.base.core.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
-        }
-        let offered = self.base.core.rules.may_offer(listener.addr);
-        let word = if offered { "open to peers" } else { "closed by a rule" };
-        info!(target: log::STACK, "listener {} of {}: {word}", listener.addr, listener.program);
-        self.services.listeners.known.insert(id, Known { listener, sctp: 0, plain: 0 });
-        self.services.watch_listeners(&mut self.base);
-        self.services.listen_direct(&mut self.base);
-        let reply = match offered {
-            true => Reply::Offered { id: id.id },
-            false => Reply::NotOffered { id: id.id, why: "a rule".to_owned(), retry: false },
-        };
-        self.base.core.reply(id.control, reply);
-    }
+/// Why this stack is not there for the peers of a listener, and whether another stack, or this one later, may be.
+pub(crate) type NotServed = (String, bool);
 
-    /// Programs may listen at any time: peers are to find this stack before.
-    pub(crate) fn on_expect(&mut self, id: ListenerId) {
-        let reply = match self.try_to_serve(self.base.core.rules.may_offer_some()) {
-            Ok(()) => Reply::Offered { id: id.id },
-            Err((why, retry)) => Reply::NotOffered { id: id.id, why, retry },
-        };
-        self.base.core.reply(id.control, reply);
+/// The answer to a launcher that has announced a listener.
+pub(crate) fn offered(id: u64, served: Result<(), NotServed>) -> Reply {
+    match served {
+        Ok(()) => Reply::Offered { id },
+        Err((why, retry)) => Reply::NotOffered { id, why, retry },
     }
+}
 
-    fn try_to_offer(&mut self, listener: &Listener) -> Result<(), (String, bool)> {
-        if self.services.listeners.known.len() >= MAX_LISTENERS {
-            return Err((format!("there are {MAX_LISTENERS} already"), false));
-        }
-        self.try_to_serve(self.base.core.rules.may_offer(listener.addr))
-    }
-
-    /// Is there for peers, if that is `wanted`. The reason against it, and whether another stack, or this
-    /// one later, may do it.
-    fn try_to_serve(&mut self, wanted: bool) -> Result<(), (String, bool)> {
-        if !self.base.core.config.accept {
-            return Err(("this stack does not serve".to_owned(), true));
-        }
-        if self.base.core.config.loops() > 1 {
-            let why = "the server has several engine loops: start it without --loops";
-            return Err((why.to_owned(), false));
-        }
-        resume(&mut self.base.core);
-        if !self.base.core.phase.takes_work() {
-            return Err(("the stack that serves is ending".to_owned(), true));
-        }
-        if self.base.core.locals.is_open() || !wanted {
-            return Ok(());
-        }
-        self.open_sockets().map_err(|error| {
-            let busy = error.kind() == io::ErrorKind::AddrInUse;
-            (error.to_string(), busy)
-        })
-    }
-
-    /// Forgets listeners that have gone; names the door if that is still to be done.
-    pub(crate) fn on_listeners_timer(&mut self) {
-        self.services.listeners.watched = false;
-        self.services.forget_closed_listeners(&mut self.base);
-        let is_served = self.base.core.config.accept && self.base.core.locals.is_open();
-        if is_served && !self.base.core.control.has_door() && !self.succession.has_begun() {
-            self.services.name_door(&mut self.base);
-        }
-        if !self.services.listeners.known.is_empty() {
-            self.services.watch_listeners(&mut self.base);
+impl Listeners {
+    /// Whether one more may be announced.
+    pub(crate) fn has_room(&self) -> Result<(), NotServed> {
+        match self.known.len() < MAX_LISTENERS {
+            true => Ok(()),
+            false => Err((format!("there are {MAX_LISTENERS} already"), false)),
         }
     }
 
-    /// After a change of the rules: the door is opened for listeners that are open now.
-    pub(crate) fn review_listeners(&mut self) {
-        let wanted = self
-            .services
-            .listeners
-            .known
-            .values()
-            .any(|known| self.base.core.rules.may_offer(known.listener.addr));
-        if !wanted || self.base.core.locals.is_open() {
-            return;
-        }
-        if let Err(error) = self.open_sockets() {
-            self.base.core.count("doors_not_opened");
-            warn!(target: log::STACK, "listening sockets stay plain TCP: {error}");
+    /// Whether listeners wait for the sockets to be opened.
+    pub(crate) fn need_sockets(&self, base: &Base) -> bool {
+        let mut known = self.known.values();
+        !base.core.locals.is_open()
+            && known.any(|known| base.core.rules.may_offer(known.listener.addr))
+    }
+
+    /// The ports of listeners that native programs may reach as far as that does not depend on the
+    /// address that they use.
+    pub(crate) fn ports(&self, base: &Base) -> Vec<RangeInclusive<u16>> {
+        let known = self.known.values().map(|known| &known.listener);
+        let open = known.filter(|listener| base.core.rules.may_offer(listener.addr));
+        open.map(|listener| listener.addr.port()..=listener.addr.port()).collect()
+    }
+
+    pub(crate) fn on_tally(&mut self, id: ListenerId, plain: u64) {
+        if let Some(known) = self.known.get_mut(&id) {
+            known.plain = plain;
         }
     }
 }
 
 impl Services {
+    /// A launcher announces a listener. `served`: whether this stack is there for peers that may reach it.
+    pub(crate) fn on_listen(
+        &mut self,
+        base: &mut Base,
+        id: ListenerId,
+        listener: Listener,
+        served: Result<(), NotServed>,
+    ) {
+        if let Err((why, retry)) = served {
+            base.core.count("listeners_not_offered");
+            info!(target: log::STACK, "listener {} of {}: {why}", listener.addr, listener.program);
+            return base.core.reply(id.control, offered(id.id, Err((why, retry))));
+        }
+        let is_open = base.core.rules.may_offer(listener.addr);
+        let word = if is_open { "open to peers" } else { "closed by a rule" };
+        info!(target: log::STACK, "listener {} of {}: {word}", listener.addr, listener.program);
+        self.listeners.known.insert(id, Known { listener, sctp: 0, plain: 0 });
+        self.watch_listeners(base);
+        self.listen_direct(base);
+        let open = if is_open { Ok(()) } else { Err(("a rule".to_owned(), false)) };
+        base.core.reply(id.control, offered(id.id, open));
+    }
+
+    /// Forgets listeners that have gone; names the door if that is still to be done, and the name not another process's.
+    pub(crate) fn on_listeners_timer(&mut self, base: &mut Base, is_succeeded: bool) {
+        self.listeners.watched = false;
+        self.forget_closed_listeners(base);
+        let is_served = base.core.config.accept && base.core.locals.is_open();
+        if is_served && !base.core.control.has_door() && !is_succeeded {
+            self.name_door(base);
+        }
+        if !self.listeners.known.is_empty() {
+            self.watch_listeners(base);
+        }
+    }
+
     /// Lets launchers find this stack by the UDP port that it owns.
     pub(crate) fn name_door(&mut self, base: &mut Base) {
         let (Some(directory), Ok(namespace)) =
@@ -129,25 +115,11 @@ impl Services {
         base.core.name_for_programs();
     }
 
-    /// The ports of listeners that native programs may reach as far as that does not depend on the
-    /// address that they use.
-    pub(crate) fn listener_ports(&self, base: &Base) -> Vec<RangeInclusive<u16>> {
-        let known = self.listeners.known.values().map(|known| &known.listener);
-        let open = known.filter(|listener| base.core.rules.may_offer(listener.addr));
-        open.map(|listener| listener.addr.port()..=listener.addr.port()).collect()
-    }
-
     /// The launcher cannot vouch for it any more.
     pub(crate) fn on_withdraw(&mut self, base: &mut Base, id: ListenerId) {
         if self.listeners.known.remove(&id).is_some() {
             base.core.count("listeners_withdrawn");
             self.listen_direct(base);
-        }
-    }
-
-    pub(crate) fn on_tally(&mut self, id: ListenerId, plain: u64) {
-        if let Some(known) = self.listeners.known.get_mut(&id) {
-            known.plain = plain;
         }
     }
 
@@ -174,6 +146,22 @@ impl Services {
         }
         self.listen_direct(base);
     }
+}
+
+/// Whether peers may be served at all, and if it is `wanted` whether sockets must be opened for that.
+pub(crate) fn may_serve(base: &mut Base, wanted: bool) -> Result<bool, NotServed> {
+    if !base.core.config.accept {
+        return Err(("this stack does not serve".to_owned(), true));
+    }
+    if base.core.config.loops() > 1 {
+        let why = "the server has several engine loops: start it without --loops";
+        return Err((why.to_owned(), false));
+    }
+    resume(&mut base.core);
+    if !base.core.phase.takes_work() {
+        return Err(("the stack that serves is ending".to_owned(), true));
+    }
+    Ok(wanted && !base.core.locals.is_open())
 }
 
 impl Core {

@@ -2,57 +2,9 @@
 //! private networks and this host's own, and all that IPv6 can spell of them.
 
 use crate::allow::meanings;
-use manypath_rules::{Network, Ports};
-use std::fmt;
+use crate::config::RelayTo;
+use manypath_rules::Network;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
-
-/// A network, or some of its ports, to which a relay connects although it is closed otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RelayTo {
-    /// The network.
-    pub network: Network,
-    /// The ports; all when absent.
-    pub ports: Option<Ports>,
-}
-
-/// Why a text is not a [`RelayTo`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RelayToError(String);
-
-impl fmt::Display for RelayToError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = &self.0;
-        write!(
-            f,
-            "'{text}' is not NETWORK[:PORTS] (for example 10.0.0.0/8, 192.0.2.1:80-90, [fd00::/8]:443)"
-        )
-    }
-}
-
-impl std::error::Error for RelayToError {}
-
-impl FromStr for RelayTo {
-    type Err = RelayToError;
-
-    fn from_str(text: &str) -> Result<Self, RelayToError> {
-        let (network, ports) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((network, "")) => (network, None),
-            Some((network, ports)) => (network, ports.strip_prefix(':').or(Some(""))),
-            None if text.parse::<Network>().is_ok() => (text, None),
-            None => text.rsplit_once(':').map_or((text, None), |(it, ports)| (it, Some(ports))),
-        };
-        let error = |_| RelayToError(text.to_owned());
-        let ports = ports.map(str::parse::<Ports>).transpose().map_err(error)?;
-        Ok(Self { network: network.parse().map_err(error)?, ports })
-    }
-}
-
-impl RelayTo {
-    fn names(&self, address: IpAddr, port: u16) -> bool {
-        self.network.contains(address) && self.ports.is_none_or(|ports| ports.contains(port))
-    }
-}
 
 /// Whether a relay connects to `destination`. `own` are this host's addresses, each with the network that it is in;
 /// `loopback` lets loopback addresses through that are named.

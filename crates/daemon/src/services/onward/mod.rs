@@ -12,23 +12,21 @@
 mod chain;
 mod filter;
 
-pub use filter::{RelayTo, RelayToError};
+pub(crate) use chain::cancel_chain;
 
-use crate::association::{DialId, FlowUse, RelayId};
-use crate::base::Base;
-use crate::config::StackConfig;
-use crate::datagrams::Datagrams;
+use crate::attempt::{Attempts, sends_names};
+use crate::base::{Base, FlowUse};
+use crate::ids::{DialId, RelayId};
 use crate::log;
 use crate::names::{Asker, Party};
 use crate::relays::Relays;
 use crate::services::{Services, dial};
-use crate::stack::Stack;
+use crate::socket::connect;
 use manypath_control::status::RelayedPeerStatus;
 use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{Beyond, Destination, FlowId, Passed, Refusal};
 use manypath_keys::PublicKey;
-use manypath_rules::paths::Budget;
-use manypath_rules::{Encrypt, Network, Options};
+use manypath_rules::{Network, Options};
 use manypath_trust::Fingerprint;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -41,35 +39,6 @@ const MAX_NAMES: usize = 32;
 const MAX_ADDRESSES: usize = 8;
 /// How long what was read of this host's own addresses counts.
 const ADDRESSES_COUNT: Duration = Duration::from_secs(1);
-
-/// What a relay does for peers that are authorized.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RelayConfig {
-    /// What it connects to besides the internet at large.
-    pub to: Vec<RelayTo>,
-    /// Connections that a peer may have at a time.
-    pub connections: usize,
-    /// What a peer may move in a day or a month.
-    pub quota: Option<Budget>,
-}
-
-impl RelayConfig {
-    /// Connections of a peer unless told otherwise: as many as streams of an association carry from its beginning.
-    pub const CONNECTIONS: usize = 1024;
-
-    /// Whether a stack may relay at all.
-    ///
-    /// # Errors
-    /// It would be open, or tell nobody apart.
-    pub(crate) fn check(config: &StackConfig) -> io::Result<()> {
-        let authorized = config.keys.as_ref().is_some_and(|keys| keys.authorized_peers.is_some());
-        if config.relay.is_none() || (authorized && config.encrypt == Encrypt::Require) {
-            return Ok(());
-        }
-        let text = "a relay needs encrypt = require and a list of the keys that may use it: --authorized FILE";
-        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-    }
-}
 
 /// What the relay has done for one peer.
 #[derive(Debug, Default)]
@@ -123,7 +92,7 @@ impl OnwardRoom {
     }
 
     /// The same of one, or of a flow of datagrams, for `peer`.
-    pub(super) fn note_end_of(&mut self, peer: PublicKey, (from, to): (u64, u64)) {
+    pub(crate) fn note_end_of(&mut self, peer: PublicKey, (from, to): (u64, u64)) {
         let usage = self.usage(peer);
         usage.open -= 1;
         usage.to_destinations += to;
@@ -146,16 +115,129 @@ impl OnwardRoom {
         self.all.contains_key(&id.0)
     }
 
+    /// Whether the peer of an association may have one more flow beyond this host, which it has then. Without `passed`
+    /// that has been here before.
+    pub(crate) fn admit<T>(
+        &mut self,
+        base: &Base,
+        association: AssociationId,
+        passed: Option<T>,
+    ) -> Result<(PublicKey, T), (Refusal, &'static str)> {
+        if !base.core.phase.serves_peers() {
+            return Err((Refusal::Busy, "dial_denied_ending"));
+        }
+        let peer = base.keys.peer_of(association).filter(|_| !base.is_ours(association));
+        let (Some(peer), Some(relay)) = (peer, &base.core.config.relay) else {
+            return Err((Refusal::NotRelay, "onward_denied_peer"));
+        };
+        let usage = self.usage(peer);
+        let Some(passed) = passed else {
+            usage.denied += 1;
+            return Err((Refusal::Circle, "onward_denied_circle"));
+        };
+        let name = base.keys.name_of(association);
+        let key = Fingerprint::of(&peer).to_string();
+        if relay.quota.is_some_and(|quota| base.core.quotas.is_used_up(&key, name, quota)) {
+            usage.denied += 1;
+            return Err((Refusal::OverQuota, "onward_denied_over_quota"));
+        }
+        if usage.open >= relay.connections {
+            usage.denied += 1;
+            return Err((Refusal::Busy, "onward_denied_too_many"));
+        }
+        (usage.open, usage.opened) = (usage.open + 1, usage.opened + 1);
+        Ok((peer, passed))
+    }
+
+    /// A flow of datagrams that was admitted comes to nothing.
+    pub(crate) fn end_datagrams(&mut self, peer: PublicKey, denied: bool) {
+        let usage = self.usage(peer);
+        usage.open -= 1;
+        *(if denied { &mut usage.denied } else { &mut usage.failed }) += 1;
+    }
+
+    /// Whether flows beyond this host may lead to `address`; nothing while this host's own addresses are unknown.
+    pub(crate) fn is_open(&mut self, base: &Base, address: SocketAddr) -> Option<bool> {
+        let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
+        let own = own_networks_lately(&mut self.own, base.core.now)?;
+        let is_open = filter::is_open(address, named, own, base.core.config.loopback_paths);
+        if !is_open {
+            debug!(target: log::CONNECTION, "not relayed: {address} is closed to relays");
+        }
+        Some(is_open)
+    }
+
+    /// The same for packets, which have no ports: a destination whose ports are named is not open to them.
+    pub(crate) fn is_open_to_packets(&mut self, base: &Base, address: IpAddr) -> bool {
+        let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
+        let Some(own) = own_networks_lately(&mut self.own, base.core.now) else {
+            return false;
+        };
+        filter::is_open_to_packets(address, named, own, base.core.config.loopback_paths)
+    }
+
+    /// The next address that is open to relays. Without one the flow is refused.
+    fn next_address(&mut self, base: &mut Base, id: DialId) -> Option<SocketAddr> {
+        loop {
+            let one = self.all.get_mut(&id.0)?;
+            let Some(address) = one.untried.pop() else {
+                let (why, counter) = match one.failed {
+                    Some(why) => (why, "onward_dials_failed"),
+                    None => (Refusal::DestinationClosed, "onward_denied_destination"),
+                };
+                self.end(base, id, why, counter);
+                return None;
+            };
+            match self.is_open(base, address) {
+                Some(true) => {
+                    self.all.get_mut(&id.0)?.current = Some(address);
+                    return Some(address);
+                }
+                Some(false) => {}
+                None => {
+                    self.end(base, id, Refusal::Busy, "onward_addresses_unknown");
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// An address could not be connected to: the next one is tried, or the error is the answer.
+    pub(super) fn on_failed(&mut self, id: DialId, error: &io::Error) {
+        let Some(one) = self.all.get_mut(&id.0) else { return };
+        one.failed = Some(match dial::errno_of(error) {
+            Some(errno) => Refusal::Errno(errno),
+            None => Refusal::Busy,
+        });
+        self.again.push_back(id);
+    }
+
+    /// A flow beyond this host comes to nothing.
+    fn end(&mut self, base: &mut Base, id: DialId, why: Refusal, counter: &'static str) {
+        let Some(one) = self.all.get(&id.0) else { return };
+        let (association, flow) = one.flow;
+        debug!(target: log::CONNECTION, "association {}: {}: {why:?}", association.0, one.destination);
+        let usage = self.peers.entry(one.peer).or_default();
+        let count = match why == Refusal::DestinationClosed {
+            true => &mut usage.denied,
+            false => &mut usage.failed,
+        };
+        *count += 1;
+        self.forget(id);
+        base.refuse(association, flow, why, counter);
+    }
+
+    /// For people. `datagrams` is what flows of datagrams have moved, for whom.
     pub(crate) fn statuses(
         &self,
         relays: &Relays,
-        datagrams: &Datagrams,
+        datagrams: &[(PublicKey, (u64, u64))],
     ) -> Vec<RelayedPeerStatus> {
         let status = |(peer, usage): (&PublicKey, &Usage)| {
             let own = self.all.iter().filter(|(_, one)| one.peer == *peer);
             let moved = own.filter_map(|(id, _)| Some(relays.get(&RelayId(*id))?.bytes()));
-            let datagrams = datagrams.moved_onward().filter(|(whose, _)| whose == peer);
-            let moved = moved.chain(datagrams.map(|(_, moved)| moved));
+            let datagrams = datagrams.iter().filter(|(whose, _)| whose == peer);
+            let moved = moved.chain(datagrams.map(|(_, moved)| *moved));
             let (from, to) = moved.fold((0, 0), |(from, to), (f, t)| (from + f, to + t));
             RelayedPeerStatus {
                 peer: Fingerprint::of(peer).to_string(),
@@ -201,14 +283,19 @@ fn own_networks() -> io::Result<Vec<Network>> {
     Ok(manypath_net::interfaces()?.iter().flat_map(networks).flatten().collect())
 }
 
-impl Stack {
+impl Services {
     /// A peer asks for a flow beyond this host.
-    pub(crate) fn on_incoming_beyond(&mut self, association: AssociationId, flow: FlowId) {
-        let base = &mut self.base;
+    pub(crate) fn on_incoming_beyond(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+        (association, flow): (AssociationId, FlowId),
+    ) {
         let beyond = base.get(&association).and_then(|one| one.mux.beyond(flow)).cloned();
         let Some(Beyond { destination, passed }) = beyond else { return };
         let passed = base.keys.mark().and_then(|own| passed.by(own));
-        let (peer, passed) = match self.services.admit_onward(base, association, passed) {
+        let (peer, passed) = match self.onward.admit(base, association, passed) {
             Ok(admitted) => admitted,
             Err((why, counter)) => return base.refuse(association, flow, why, counter),
         };
@@ -226,169 +313,76 @@ impl Stack {
             passed,
         };
         base.set_flow_use(association, flow, FlowUse::Dial(id));
-        self.services.onward.all.insert(id.0, one);
-        begin_onward(self, id);
+        self.onward.all.insert(id.0, one);
+        self.begin_onward(base, attempts, relays, id);
     }
 
-    /// Names have been resolved.
-    pub(crate) fn on_names_found(&mut self) {
-        for found in self.base.core.names.take() {
-            let id = match found.asker {
-                Asker::Onward(id) => {
-                    self.services.onward.asking.remove(&id);
-                    DialId(id)
-                }
-                Asker::Door(id) => {
-                    let (base, attempts) = (&mut self.base, &mut self.attempts);
-                    self.clients.doors.on_addresses(base, attempts, id, found.addresses);
-                    continue;
-                }
-                Asker::DoorDatagrams(id) => {
-                    self.clients.doors.on_datagram_name(&mut self.base, id, &found.addresses);
-                    continue;
-                }
-                Asker::Relay(host) => {
-                    self.attempts.note_relay(&mut self.base.core, host, found.addresses);
-                    continue;
-                }
-            };
-            let Some(one) = self.services.onward.all.get_mut(&id.0) else { continue };
-            let port = one.destination.port();
-            let found = found.addresses.into_iter().map(|addr| SocketAddr::new(addr, port));
-            one.untried = found.take(MAX_ADDRESSES).collect();
-            one.untried.reverse();
-            if one.untried.is_empty() {
-                let (base, why) = (&mut self.base, Refusal::NoSuchName);
-                self.services.end_onward(base, id, why, "onward_names_unknown");
-            } else {
-                connect_onward(self, id);
-            }
-        }
-    }
-}
-
-fn begin_onward(stack: &mut Stack, id: DialId) {
-    let Some(one) = stack.services.onward.all.get_mut(&id.0) else { return };
-    match one.destination.clone() {
-        Destination::Address(address) => {
-            one.untried = vec![address];
-            connect_onward(stack, id);
-        }
-        Destination::Name(name, port)
-            if !one.own_way && stack.attempts.sends_names(&stack.base.core, port) =>
-        {
-            chain::chain_by_name(stack, id, name, port);
-        }
-        Destination::Name(name, _) => {
-            let (base, peer) = (&mut stack.base, one.peer);
-            let asking = &mut stack.services.onward.asking;
-            let has_room = asking.values().filter(|it| **it == peer).count() < MAX_NAMES;
-            if has_room
-                && base.core.names.ask(Asker::Onward(id.0), Party::Peer(peer), name.as_str())
-            {
-                asking.insert(id.0, peer);
-            } else {
-                stack.services.end_onward(base, id, Refusal::Busy, "onward_names_full");
-            }
-        }
-    }
-}
-
-fn connect_onward(stack: &mut Stack, id: DialId) {
-    let Some(address) = stack.services.next_address(&mut stack.base, id) else { return };
-    let own_way = stack.services.onward.all.get(&id.0).is_some_and(|one| one.own_way);
-    if !own_way && stack.attempts.goes_by_relay(&stack.base.core, address) {
-        return chain::chain(stack, id, address);
-    }
-    stack.services.dial_onward(&mut stack.base, &mut stack.relays, id, address);
-}
-
-impl Services {
-    /// Whether the peer of an association may have one more flow beyond this host, which it has then. Without `passed`
-    /// that has been here before.
-    pub(crate) fn admit_onward<T>(
+    /// The name of a destination has been looked up.
+    pub(crate) fn on_onward_name(
         &mut self,
-        base: &Base,
-        association: AssociationId,
-        passed: Option<T>,
-    ) -> Result<(PublicKey, T), (Refusal, &'static str)> {
-        if !base.core.phase.serves_peers() {
-            return Err((Refusal::Busy, "dial_denied_ending"));
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+        id: DialId,
+        addresses: Vec<IpAddr>,
+    ) {
+        self.onward.asking.remove(&id.0);
+        let Some(one) = self.onward.all.get_mut(&id.0) else { return };
+        let port = one.destination.port();
+        let found = addresses.into_iter().map(|addr| SocketAddr::new(addr, port));
+        one.untried = found.take(MAX_ADDRESSES).collect();
+        one.untried.reverse();
+        if one.untried.is_empty() {
+            self.onward.end(base, id, Refusal::NoSuchName, "onward_names_unknown");
+        } else {
+            self.connect_onward(base, attempts, relays, id);
         }
-        let peer = base.keys.peer_of(association).filter(|_| !base.is_ours(association));
-        let (Some(peer), Some(relay)) = (peer, &base.core.config.relay) else {
-            return Err((Refusal::NotRelay, "onward_denied_peer"));
-        };
-        let usage = self.onward.usage(peer);
-        let Some(passed) = passed else {
-            usage.denied += 1;
-            return Err((Refusal::Circle, "onward_denied_circle"));
-        };
-        let name = base.keys.name_of(association);
-        let key = Fingerprint::of(&peer).to_string();
-        if relay.quota.is_some_and(|quota| base.core.quotas.is_used_up(&key, name, quota)) {
-            usage.denied += 1;
-            return Err((Refusal::OverQuota, "onward_denied_over_quota"));
-        }
-        if usage.open >= relay.connections {
-            usage.denied += 1;
-            return Err((Refusal::Busy, "onward_denied_too_many"));
-        }
-        (usage.open, usage.opened) = (usage.open + 1, usage.opened + 1);
-        Ok((peer, passed))
     }
 
-    /// A flow of datagrams that was admitted comes to nothing.
-    pub(crate) fn end_onward_datagrams(&mut self, peer: PublicKey, denied: bool) {
-        let usage = self.onward.usage(peer);
-        usage.open -= 1;
-        *(if denied { &mut usage.denied } else { &mut usage.failed }) += 1;
-    }
-
-    /// Whether flows beyond this host may lead to `address`; nothing while this host's own addresses are unknown.
-    pub(crate) fn is_open_onward(&mut self, base: &Base, address: SocketAddr) -> Option<bool> {
-        let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
-        let own = own_networks_lately(&mut self.onward.own, base.core.now)?;
-        let is_open = filter::is_open(address, named, own, base.core.config.loopback_paths);
-        if !is_open {
-            debug!(target: log::CONNECTION, "not relayed: {address} is closed to relays");
-        }
-        Some(is_open)
-    }
-
-    /// The same for packets, which have no ports: a destination whose ports are named is not open to them.
-    pub(crate) fn is_open_to_packets(&mut self, base: &Base, address: IpAddr) -> bool {
-        let named = base.core.config.relay.as_ref().map_or(&[][..], |relay| &relay.to);
-        let Some(own) = own_networks_lately(&mut self.onward.own, base.core.now) else {
-            return false;
-        };
-        filter::is_open_to_packets(address, named, own, base.core.config.loopback_paths)
-    }
-
-    /// The next address that is open to relays. Without one the flow is refused.
-    fn next_address(&mut self, base: &mut Base, id: DialId) -> Option<SocketAddr> {
-        loop {
-            let one = self.onward.all.get_mut(&id.0)?;
-            let Some(address) = one.untried.pop() else {
-                let (why, counter) = match one.failed {
-                    Some(why) => (why, "onward_dials_failed"),
-                    None => (Refusal::DestinationClosed, "onward_denied_destination"),
-                };
-                self.end_onward(base, id, why, counter);
-                return None;
-            };
-            match self.is_open_onward(base, address) {
-                Some(true) => {
-                    self.onward.all.get_mut(&id.0)?.current = Some(address);
-                    return Some(address);
-                }
-                Some(false) => {}
-                None => {
-                    self.end_onward(base, id, Refusal::Busy, "onward_addresses_unknown");
-                    return None;
+    fn begin_onward(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+        id: DialId,
+    ) {
+        let Some(one) = self.onward.all.get_mut(&id.0) else { return };
+        match one.destination.clone() {
+            Destination::Address(address) => {
+                one.untried = vec![address];
+                self.connect_onward(base, attempts, relays, id);
+            }
+            Destination::Name(name, port) if !one.own_way && sends_names(&base.core, port) => {
+                self.onward.chain_by_name(base, attempts, id, name, port);
+            }
+            Destination::Name(name, _) => {
+                let peer = one.peer;
+                let asking = &mut self.onward.asking;
+                let has_room = asking.values().filter(|it| **it == peer).count() < MAX_NAMES;
+                if has_room
+                    && base.core.names.ask(Asker::Onward(id.0), Party::Peer(peer), name.as_str())
+                {
+                    asking.insert(id.0, peer);
+                } else {
+                    self.onward.end(base, id, Refusal::Busy, "onward_names_full");
                 }
             }
         }
+    }
+
+    fn connect_onward(
+        &mut self,
+        base: &mut Base,
+        attempts: &mut Attempts,
+        relays: &mut Relays,
+        id: DialId,
+    ) {
+        let Some(address) = self.onward.next_address(base, id) else { return };
+        let own_way = self.onward.all.get(&id.0).is_some_and(|one| one.own_way);
+        if !own_way && attempts.relays.lead_to(&base.core, address) {
+            return self.onward.chain(base, attempts, id, address);
+        }
+        self.dial_onward(base, relays, id, address);
     }
 
     pub(super) fn dial_onward(
@@ -400,39 +394,14 @@ impl Services {
     ) {
         let Some(one) = self.onward.all.get(&id.0) else { return };
         let (flow, ends) = (one.flow, (one.client, crate::allow::canonical(address)));
-        match dial::connect(None, ends.1, false) {
+        match connect(None, ends.1, false) {
             Ok(fd) => {
                 let options = onward_options(base);
                 self.start_dial(base, id, flow, ends, options, fd);
                 self.check_dial(base, relays, id);
             }
-            Err(error) => self.on_onward_failed(id, &error),
+            Err(error) => self.onward.on_failed(id, &error),
         }
-    }
-
-    /// An address could not be connected to: the next one is tried, or the error is the answer.
-    pub(super) fn on_onward_failed(&mut self, id: DialId, error: &io::Error) {
-        let Some(one) = self.onward.all.get_mut(&id.0) else { return };
-        one.failed = Some(match dial::errno_of(error) {
-            Some(errno) => Refusal::Errno(errno),
-            None => Refusal::Busy,
-        });
-        self.onward.again.push_back(id);
-    }
-
-    /// A flow beyond this host comes to nothing.
-    fn end_onward(&mut self, base: &mut Base, id: DialId, why: Refusal, counter: &'static str) {
-        let Some(one) = self.onward.all.get(&id.0) else { return };
-        let (association, flow) = one.flow;
-        debug!(target: log::CONNECTION, "association {}: {}: {why:?}", association.0, one.destination);
-        let usage = self.onward.peers.entry(one.peer).or_default();
-        let count = match why == Refusal::DestinationClosed {
-            true => &mut usage.denied,
-            false => &mut usage.failed,
-        };
-        *count += 1;
-        self.onward.forget(id);
-        base.refuse(association, flow, why, counter);
     }
 }
 

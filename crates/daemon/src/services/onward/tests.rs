@@ -1,8 +1,8 @@
 //! Names, for which nobody can ask a stack from outside.
 
-use super::RelayConfig;
-use crate::attempt::{Client, Open};
-use crate::config::{DEFAULT_UDP_PORT, Locals, StackConfig};
+use crate::attempt::{Open, sends_names};
+use crate::config::{DEFAULT_UDP_PORT, Locals, RelayConfig, StackConfig};
+use crate::ids::Client;
 use crate::keys::KeyFiles;
 use crate::stack::{Stack, Stopper};
 use manypath_control::{ControlSocket, Incoming, Reply};
@@ -87,7 +87,7 @@ fn answer(number: u8, name: &str, port: u16) -> Reply {
     let folder = Folder(folder);
     std::fs::create_dir_all(&folder.0).unwrap();
     let (_relay, mut client, launcher) = pair(&folder.0, number);
-    assert!(client.attempts.sends_names(&client.base.core, port));
+    assert!(sends_names(&client.base.core, port));
     let destination = SocketAddr::from(([0; 4], port));
     let open = Open { blocking: true, waiting: true, ..Open::to(destination) };
     let asker = Client { control: 1.into(), id: 7 };

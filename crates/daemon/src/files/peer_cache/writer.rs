@@ -1,8 +1,7 @@
 //! The thread that writes what is known about peers (see [`jobs`](crate::jobs)): another process may hold the file's
 //! lock, and a home may lie on a server that does not answer.
 
-use super::PeerCache;
-use super::cache::PeerRecord;
+use super::{PeerCache, PeerRecord};
 use crate::jobs::{self, Offered};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -83,7 +82,7 @@ fn work(cache: &PeerCache, job: Job) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cache::unix_now;
+    use super::super::unix_now;
     use super::*;
     use std::fs::{self, File};
     use std::path::PathBuf;

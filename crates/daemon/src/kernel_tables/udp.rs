@@ -1,7 +1,7 @@
 //! The kernel's own table of UDP sockets: nobody else tells when a program has closed one, or when
 //! datagrams were dropped.
 
-use crate::services::kernel_table::{parse_v6, word};
+use super::tcp::{parse_v6, word};
 use manypath_engine::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What it says. Nothing when it could not be read.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     inodes: BTreeSet<u64>,
     dropped: BTreeMap<SocketAddr, u64>,
     readable: bool,
@@ -18,12 +18,12 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Whether the socket exists, as far as can be told.
-    pub(super) fn has(&self, inode: u64) -> bool {
+    pub(crate) fn has(&self, inode: u64) -> bool {
         !self.readable || self.inodes.contains(&inode)
     }
 
     /// Datagrams that had no room in the socket at this address.
-    pub(super) fn dropped_at(&self, addr: SocketAddr) -> Option<u64> {
+    pub(crate) fn dropped_at(&self, addr: SocketAddr) -> Option<u64> {
         self.dropped.get(&addr).copied()
     }
 
@@ -68,7 +68,7 @@ impl KernelTable {
 }
 
 /// All UDP sockets of this network namespace.
-pub(super) fn rows() -> Rows {
+pub(crate) fn rows() -> Rows {
     let mut rows = Rows::default();
     for (name, v6) in [("udp", false), ("udp6", true)] {
         let Ok(file) = File::open(format!("/proc/thread-self/net/{name}")) else { continue };

@@ -3,8 +3,10 @@
 //! A path is confirmed by the state cookie of the handshake or by a HEARTBEAT's nonce (RFC 9260 section 5.4). What a
 //! peer lists in its INIT or says in an OPEN proves nothing.
 
-use crate::base::Base;
+use super::Base;
+use crate::config::FIRST_FREE_PORT;
 use crate::core::Core;
+use crate::privileged::Acceptor;
 use manypath_engine::{AssociationId, PathState, PathStatus};
 use manypath_keys::PublicKey;
 use manypath_rules::{Client, Query};
@@ -12,10 +14,6 @@ use manypath_trust::is_key_address;
 use std::net::{IpAddr, SocketAddr};
 
 impl Core {
-    pub(crate) fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {
-        self.status_of(id).map(|status| status.paths).unwrap_or_default()
-    }
-
     /// The peer's address on the primary path.
     pub(crate) fn peer_ip(&self, id: AssociationId) -> Option<IpAddr> {
         self.paths_of(id).iter().find(|path| path.primary).map(remote)
@@ -87,6 +85,28 @@ impl Core {
     pub(crate) fn living_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
         self.paths_of(id).iter().filter(|path| is_living(path)).map(remote).collect()
     }
+}
+
+impl Base {
+    /// Who was asked for an association.
+    pub(crate) fn acceptor_of(&self, id: AssociationId) -> Acceptor {
+        self.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
+    }
+
+    /// The addresses at which connections to the peer may be handed to it, and as which acceptor.
+    pub(crate) fn living_acceptors(&self, id: AssociationId) -> Vec<(IpAddr, Acceptor)> {
+        let asked = self.acceptor_of(id);
+        let living = self.core.paths_of(id).into_iter().filter(is_living);
+        living.map(|path| acceptor_at(path.addr.remote, asked)).collect()
+    }
+}
+
+/// As whom a peer answers at an address. One that was asked at a privileged port may answer elsewhere from another
+/// port, which every user of that host may have.
+fn acceptor_at(remote: SocketAddr, asked: Acceptor) -> (IpAddr, Acceptor) {
+    let keeps = remote.port() < FIRST_FREE_PORT || matches!(asked, Acceptor::At(_));
+    let acceptor = if keeps { asked } else { Acceptor::Anyone };
+    (remote.ip().to_canonical(), acceptor)
 }
 
 /// One peer, whatever associations it has.
@@ -164,4 +184,17 @@ fn local(path: &PathStatus) -> IpAddr {
 
 fn remote(path: &PathStatus) -> IpAddr {
     path.addr.remote.ip().to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_at_which_the_peer_has_another_port_proves_nothing() {
+        let at = |remote: &str, asked| acceptor_at(remote.parse().unwrap(), asked).1;
+        assert_eq!(at("192.0.2.1:899", Acceptor::Privileged), Acceptor::Privileged);
+        assert_eq!(at("192.0.2.2:9899", Acceptor::Privileged), Acceptor::Anyone);
+        assert_eq!(at("192.0.2.1:899", Acceptor::Anyone), Acceptor::Anyone);
+    }
 }

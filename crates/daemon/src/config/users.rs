@@ -33,7 +33,7 @@ impl Users {
         Self::parse(&text).map_err(|why| told(&why))
     }
 
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut users = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             if line.is_empty() || line.starts_with('#') {
@@ -49,7 +49,7 @@ impl Users {
     }
 
     /// Whether this is the password of that user. Takes the same time for all of the same length.
-    pub(super) fn has(&self, user: &[u8], password: &[u8]) -> bool {
+    pub(crate) fn has(&self, user: &[u8], password: &[u8]) -> bool {
         let is = |(name, secret): &(String, String)| {
             name.as_bytes().ct_eq(user) & secret.as_bytes().ct_eq(password)
         };
@@ -57,7 +57,7 @@ impl Users {
     }
 
     /// The same for the value of a `Proxy-Authorization` (RFC 7617 section 2).
-    pub(super) fn has_basic(&self, value: &[u8]) -> bool {
+    pub(crate) fn has_basic(&self, value: &[u8]) -> bool {
         let decoded = std::str::from_utf8(value).ok().and_then(|value| {
             let (scheme, encoded) = value.trim().split_once(' ')?;
             scheme.eq_ignore_ascii_case("basic").then_some(())?;

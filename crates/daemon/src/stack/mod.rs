@@ -7,33 +7,42 @@
 //! Every step is bounded; what is left over is remembered in a set and makes the next poll return
 //! at once. Nothing is polled that cannot make progress.
 
-use crate::association::{DialId, RelayId};
+mod associations;
+mod confinement;
+mod control;
+mod drain;
+mod events;
+mod status;
+
 use crate::attempt::{Attempts, Lookup};
 use crate::base::{Base, protection};
-use crate::budgets::{Budgets, QUOTAS, Quotas, UsageFile};
-use crate::config::{Encapsulation, StackConfig};
+use crate::budgets::{Budgets, Quotas};
+use crate::carriers;
+use crate::config::{Encapsulation, RelayConfig, StackConfig};
 use crate::control_server::ControlServer;
 use crate::core::Core;
 use crate::counters::Counters;
-use crate::datagrams::{DatagramId, Datagrams};
+use crate::datagrams::Datagrams;
 use crate::doors::DoorRoom;
-use crate::drain::Phase;
+use crate::files::usages::{QUOTAS, UsageFile};
 use crate::gateway::Callers;
 use crate::keys::Keys;
-use crate::locals::carriers;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::names::Names;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Peers};
+use crate::phase::Phase;
 use crate::relays::Relays;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::scratch::Scratch;
 use crate::service::Service;
-use crate::services::{RelayConfig, Services};
+use crate::services::Services;
 use crate::settings::Settings;
+use crate::sharing::{self, Sharing};
+use crate::suspension;
 use crate::takeover::{Predecessor, Succession};
 use crate::timers::Timers;
 use crate::token::Source;
@@ -42,8 +51,8 @@ use crate::watch::Watch;
 use manypath_control::counted;
 use manypath_engine::{Duration, Endpoint, Instant};
 use manypath_net::{Clock, Driver, Inherited, Signals, SuspendWatch};
+use manypath_rules::Rule;
 use manypath_sandbox::Confinement;
-use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
 use std::collections::VecDeque;
@@ -62,40 +71,39 @@ const ROUNDS_PER_TURN: usize = 8;
 /// The host's stack: its rooms, and the loop that gives each its turn.
 #[derive(Debug)]
 pub struct Stack {
-    pub(crate) clock: Clock,
-    pub(crate) suspend_watch: SuspendWatch,
+    clock: Clock,
+    suspend_watch: SuspendWatch,
     poll: Poll,
-    pub(crate) stopper: Stopper,
-    pub(crate) uplinks: Uplinks,
+    stopper: Stopper,
+    uplinks: Uplinks,
     pub(crate) base: Base,
     /// The client side.
     pub(crate) attempts: Attempts,
     /// The server side.
-    pub(crate) services: Services,
-    pub(crate) relays: Relays,
-    pub(crate) clients: Clients,
+    services: Services,
+    relays: Relays,
+    clients: Clients,
     pub(crate) datagrams: Datagrams,
-    pub(crate) signals: Option<Signals>,
-    pub(crate) service: Service,
-    pub(crate) watch: Watch,
-    pub(crate) settings: Settings,
-    /// Since when no launcher has been there, if launchers share the stack.
-    pub(crate) deserted: Option<Instant>,
+    signals: Option<Signals>,
+    service: Service,
+    watch: Watch,
+    settings: Settings,
+    sharing: Sharing,
     /// Who takes over from this one.
-    pub(crate) succession: Succession,
+    succession: Succession,
     /// What it may do to its host, if it has been confined.
     pub(crate) confinement: Option<Confinement>,
-    pub(crate) scratch: Scratch,
+    scratch: Scratch,
     /// The last turn ended before everything that it caused was done.
     unsettled: bool,
 }
 
 /// Who comes in at ports of this host instead of being intercepted.
 #[derive(Debug, Default)]
-pub(crate) struct Clients {
+struct Clients {
     /// TCP clients of a gateway to SCTP.
-    pub(crate) callers: Callers,
-    pub(crate) doors: DoorRoom,
+    callers: Callers,
+    doors: DoorRoom,
 }
 
 /// Ends a running stack from another thread.
@@ -134,7 +142,7 @@ impl Stack {
         log::set_levels(&config.log);
         ignored.iter().for_each(|wrong| warn!(target: log::CONTROL, "{wrong}; ignored"));
         let mut driver =
-            Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed(&config)?));
+            Driver::new(Endpoint::new(parameters::of_endpoint(&config), seed(&config)?));
         if config.seed.is_some() {
             driver.ignore_arrival_times();
         }
@@ -147,7 +155,7 @@ impl Stack {
         let sockets = std::mem::take(&mut config.process.sockets);
         driver.inherit(inherited(sockets, &config)?);
         let locals = match config.process.listeners_only {
-            true => Locals::closed(),
+            true => Locals::default(),
             false => locals::open(&config, &mut driver, &registry)?,
         };
         let control = ControlServer::open(&mut config, &registry)?;
@@ -167,7 +175,7 @@ impl Stack {
             datagrams: Datagrams::new(lifetimes(&config)),
             signals,
             service: Service::new(config.process.service, config.loop_index() == 0),
-            deserted: None,
+            sharing: Sharing::default(),
             succession: Succession::default(),
             confinement: None,
             scratch: Scratch::default(),
@@ -186,8 +194,11 @@ impl Stack {
                         .map_err(io::Error::other)?,
                     quotas: Quotas::load(quota_file(&config), config.process.quotas.clone()),
                     budgets: Budgets::load(config.budgets.take().map(UsageFile::named)),
-                    rules: Rules::load(config.rules.take(), &config.allow)
-                        .map_err(io::Error::other)?,
+                    rules: Rules::load(
+                        config.rules.take(),
+                        config.allow.iter().copied().map(Rule::from),
+                    )
+                    .map_err(io::Error::other)?,
                     timers: Timers::default(),
                     counters: Counters::default(),
                     phase: Phase::Running,
@@ -202,13 +213,13 @@ impl Stack {
         };
         protection::load_keys(&mut stack.base)?;
         protection::offer_keys(&mut stack.base);
-        stack.base.core.begin_sharing();
-        stack.begin_gateway()?;
-        stack.begin_doors()?;
+        sharing::begin(&mut stack.base.core);
+        stack.clients.callers = Callers::begin(&mut stack.base.core)?;
+        stack.clients.doors = DoorRoom::begin(&mut stack.base.core)?;
         stack.datagrams.begin_packets(&mut stack.base);
         stack.services.listen_direct(&mut stack.base);
         stack.attempts.peers.recall_kept(&mut stack.base.core);
-        stack.attempts.find_relays(&mut stack.base.core, Lookup::Now);
+        stack.attempts.relays.find(&mut stack.base.core, Lookup::Now);
         if !stack.base.core.config.process.listeners_only {
             stack.begin_service();
         }
@@ -223,7 +234,8 @@ impl Stack {
         self.base.core.announce();
         self.base.core.reread_scopes();
         self.base.core.follow_budgets();
-        self.base.core.follow_hours();
+        let core = &mut self.base.core;
+        core.path_policies.follow_hours(core.now, &mut core.timers);
         self.attempts.peers.notice_networks(&self.base.core);
         self.uplinks.watch_network(&mut self.base);
         self.datagrams.rendezvous.begin_registering(&mut self.base);
@@ -233,12 +245,9 @@ impl Stack {
     }
 
     /// Opens the sockets of a stack that was to wait with that.
-    pub(crate) fn open_sockets(&mut self) -> io::Result<()> {
-        self.base.core.locals = locals::open(
-            &self.base.core.config,
-            &mut self.base.core.driver,
-            &self.base.core.registry,
-        )?;
+    fn open_sockets(&mut self) -> io::Result<()> {
+        let core = &mut self.base.core;
+        core.locals = locals::open(&core.config, &mut core.driver, &core.registry)?;
         self.begin_service();
         Ok(())
     }
@@ -252,8 +261,8 @@ impl Stack {
     /// ended. Errors are those of the poll itself.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
-        self.tell_ready();
-        while !self.is_over() {
+        self.service.tell_ready(&mut self.base.core);
+        while !self.base.core.phase.is_over() {
             self.pause();
             let timeout = self.clock.until(self.next_turn());
             match self.poll.poll(&mut events, timeout) {
@@ -285,7 +294,7 @@ impl Stack {
     fn turn(&mut self, now: Instant, events: &Events) {
         self.base.core.now = now;
         self.base.core.count("turns");
-        self.notice_suspension();
+        suspension::notice(&mut self.suspend_watch, &mut self.base, &mut self.relays);
         self.base.core.refresh_path_policies();
         for event in events {
             self.base.core.driver.handle_event(self.base.core.now, event);
@@ -295,7 +304,7 @@ impl Stack {
         for event in events {
             self.on_event(event);
         }
-        self.notice_closed_ports();
+        self.attempts.notice_closed_ports(&mut self.base);
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
         self.attempts.follow_answers(&mut self.base);
@@ -307,6 +316,12 @@ impl Stack {
             self.on_timer(timer);
         }
         self.settle();
+    }
+
+    /// Whether the doors had anything to hear or to ask for.
+    fn serve_doors(&mut self) -> bool {
+        let Self { base, attempts, relays, datagrams, .. } = self;
+        self.clients.doors.serve(base, attempts, relays, datagrams)
     }
 
     /// Lets everything that was caused take effect, and sends what came of it.
@@ -322,7 +337,9 @@ impl Stack {
                 break;
             }
             self.drain_flow_events();
-            self.relays.service(&mut self.base, &mut self.services, &mut self.scratch);
+            self.relays.service(&mut self.base, &mut self.scratch, |base, ended| {
+                self.services.on_relay_over(base, ended);
+            });
             self.datagrams.service(&mut self.base, &mut self.scratch);
             self.drain_flow_events();
             self.datagrams.rendezvous.carry_parcels(&mut self.base, &self.attempts);
@@ -332,43 +349,6 @@ impl Stack {
         self.base.core.control.follow_rooms(&self.base.core.registry);
         self.relays.end_turn();
         self.attempts.peers.plan_saving(&mut self.base.core);
-    }
-
-    fn on_event(&mut self, event: &Event) {
-        let Some(source) = Source::of(event.token()) else { return };
-        let base = &mut self.base;
-        if !matches!(source, Source::Local(_) | Source::Carrier(_) | Source::Relay(_)) {
-            base.core.driver.hurry();
-        }
-        match source {
-            // A socket of the driver, which has had it.
-            Source::Local(_) | Source::Carrier(_) => {}
-            Source::Relay(id) => self.relays.on_relay_event(RelayId(id), event),
-            Source::Near(id) => self.relays.on_near_event(RelayId(id), event),
-            Source::Far(id) => self.on_far_event(id, event),
-            Source::Dial(id) => {
-                self.services.on_dial_event(base, &mut self.relays, DialId(id), event)
-            }
-            Source::Control(id) => base.core.control.on_event(id),
-            Source::ControlListener | Source::Door => base.core.accept_control(),
-            Source::Clients(_) => self.clients.callers.accept_callers(base, &self.relays),
-            Source::Caller(id) => self.clients.callers.on_caller_event(base, RelayId(id), event),
-            Source::DoorListener(_) => self.clients.doors.accept(base, &mut self.attempts),
-            Source::DoorClient(id) => {
-                self.clients.doors.on_client_event(base, &mut self.attempts, id, event)
-            }
-            Source::Ping(id) => self.datagrams.on_packets(base, &mut self.services, id),
-            Source::DoorDatagrams(id) => self.clients.doors.on_datagrams(base, id, false),
-            Source::Datagrams(id) => self.datagrams.on_socket(DatagramId(id)),
-            Source::Line(control) => self.datagrams.on_line(control),
-            Source::Network => {
-                self.uplinks.on_network_news(base, &mut self.attempts, &mut self.relays)
-            }
-            // Each turn looks at it.
-            Source::Clock => {}
-            Source::Signal => self.on_signal(),
-            Source::Wake => self.on_wake(),
-        }
     }
 
     /// When the next turn is due if the kernel has no news before: the origin means at once.
@@ -382,7 +362,7 @@ impl Stack {
     }
 
     /// Lets changed settings take effect: for associations to come, and at once where that can be.
-    pub(crate) fn adopt_settings(&mut self) {
+    fn adopt_settings(&mut self) {
         let config = &self.base.core.config;
         log::set_levels(&config.log);
         self.attempts.peers.set_lifetimes(lifetimes(config));
@@ -442,11 +422,6 @@ impl Core {
             };
             info!(target: log::STACK, "accepting associations {at} for {allow}");
         }
-    }
-
-    pub(crate) fn next_id(&mut self) -> u64 {
-        self.last_id += 1;
-        self.last_id
     }
 }
 

@@ -1,36 +1,24 @@
 //! What the engine reports about associations, and they about their flows: which room hears of it.
 
-use crate::association::{Association, FlowUse, RelayId, Setup};
-use crate::base::protection;
-use crate::core::Core;
+use super::Stack;
+use crate::base::proven::key_of_peer;
+use crate::base::{Association, FlowUse, Setup, Up, protection};
+use crate::datagrams::on_given_up;
 use crate::keys::NOT_AUTHORIZED;
 use crate::log;
-use crate::proven::key_of_peer;
 use crate::relays::RelayEnd;
-use crate::services::Incoming;
-use crate::stack::Stack;
+use crate::services::{Incoming, cancel_chain};
 use crate::status::path_state_name;
+use crate::uplinks::on_address_answer;
 use manypath_control::status::FallbackReason;
-use manypath_engine::{AssociationId, CloseReason, Duration, Event, Instant, PathId, PathState};
-use manypath_flow::{FlowError, FlowEvent, FlowId};
+use manypath_engine::{AssociationId, CloseReason, Event, PathId, PathState};
+use manypath_flow::{FlowEvent, FlowId};
 use manypath_rules::Encrypt;
-use mio::event::Event as Readiness;
-use std::net::IpAddr;
-use tracing::{info, warn};
-
-/// What there is to know about an association that came up.
-pub(crate) struct Up {
-    pub(crate) initiated: bool,
-    pub(crate) adaptation: Option<u32>,
-    /// Usable in both directions.
-    streams: u16,
-    /// Usable towards the peer.
-    pub(crate) outbound_streams: u16,
-}
+use tracing::info;
 
 impl Stack {
     /// Handles what the engine has to tell; whether that was anything.
-    pub(crate) fn drain_endpoint(&mut self) -> bool {
+    pub(super) fn drain_endpoint(&mut self) -> bool {
         let mut any = false;
         while let Some((id, event)) = self.base.core.driver.endpoint_mut().poll_event() {
             self.on_association_event(id, event);
@@ -57,9 +45,7 @@ impl Stack {
             Event::SenderDry => self.base.touch(id),
             Event::KeysWanted => protection::on_keys_wanted(&mut self.base, id),
             Event::RekeyDue => protection::on_rekey_due(&mut self.base, id),
-            Event::SendFailed { message, .. } => {
-                crate::datagrams::on_given_up(&mut self.base, id, &message)
-            }
+            Event::SendFailed { message, .. } => on_given_up(&mut self.base, id, &message),
             Event::StreamsAdded { outcome, outbound_streams, inbound_streams } => {
                 self.base.on_streams_added(id, outcome, (outbound_streams, inbound_streams));
             }
@@ -72,12 +58,7 @@ impl Stack {
             | Event::Authentication { .. }
             | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
-                crate::uplinks::on_address_answer(
-                    &mut self.base.core,
-                    id,
-                    address,
-                    (change, outcome),
-                );
+                on_address_answer(&mut self.base.core, id, address, (change, outcome));
             }
             Event::PeerAddress { address, change } => {
                 self.base.on_peer_address(&mut self.attempts.peers, id, address, change)
@@ -216,14 +197,20 @@ impl Stack {
         }
     }
 
-    pub(crate) fn drain_flow_events(&mut self) {
+    pub(super) fn drain_flow_events(&mut self) {
         for id in self.base.touched() {
             while let Some(event) = self.base.get_mut(&id).and_then(|one| one.mux.poll_event()) {
                 self.on_flow_event(id, event);
             }
             self.datagrams.drain_events(&mut self.base, &mut self.services, id);
         }
-        self.serve_onward();
+        for (peer, moved) in self.datagrams.take_ended_onward() {
+            self.services.onward.note_end_of(peer, moved);
+        }
+        for (relay, reason) in self.datagrams.take_failed_relays() {
+            self.attempts.relays.note_failure(&self.base.core, relay, reason);
+        }
+        self.services.serve_onward(&mut self.base, &mut self.attempts, &mut self.relays);
     }
 
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
@@ -233,8 +220,11 @@ impl Stack {
                 let incoming = Incoming { association, flow, destination, source, arrived };
                 self.services.on_incoming(&mut self.base, &mut self.relays, incoming);
             }
-            FlowEvent::IncomingBeyond(flow) => self.on_incoming_beyond(id, flow),
-            FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
+            FlowEvent::IncomingBeyond(flow) => {
+                let (base, attempts) = (&mut self.base, &mut self.attempts);
+                self.services.on_incoming_beyond(base, attempts, &mut self.relays, (id, flow));
+            }
+            FlowEvent::Opened { flow, local: _ } => self.on_flow_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => {
                 self.attempts.on_refused(&mut self.base, id, flow, refusal);
             }
@@ -246,6 +236,17 @@ impl Stack {
             FlowEvent::Finished(flow) => self.relays.on_flow_finished(&self.base, id, flow),
             FlowEvent::Reset(flow) => self.on_flow_reset(id, flow),
             FlowEvent::Closed(flow) => self.on_flow_closed(id, flow),
+        }
+    }
+
+    fn on_flow_opened(&mut self, id: AssociationId, flow: FlowId) {
+        let (base, relays) = (&mut self.base, &mut self.relays);
+        match base.flow_use(id, flow) {
+            Some(FlowUse::Attempt(attempt)) => self.attempts.on_opened(base, attempt, id, flow),
+            Some(FlowUse::Caller(caller)) => {
+                self.clients.callers.on_call_answered(base, relays, caller, id, flow);
+            }
+            Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => {}
         }
     }
 
@@ -266,72 +267,21 @@ impl Stack {
     }
 
     /// Whoever has used a flow has it no longer.
-    pub(crate) fn lose(&mut self, used: FlowUse, reason: FallbackReason, end: RelayEnd) {
-        if let FlowUse::Dial(dial) = used {
-            self.cancel_chain(dial);
-        }
+    fn lose(&mut self, used: FlowUse, reason: FallbackReason, end: RelayEnd) {
         let base = &mut self.base;
         match used {
             FlowUse::Attempt(attempt) => self.attempts.on_flow_lost(base, attempt, reason),
             FlowUse::Caller(id) => self.clients.callers.on_call_lost(base, id, reason),
-            FlowUse::Dial(dial) => self.services.drop_dial(base, dial),
-            FlowUse::Relay(relay) => self.relays.reset(base, &mut self.services, relay, end),
+            FlowUse::Dial(dial) => {
+                cancel_chain(base, &mut self.attempts, dial);
+                self.services.drop_dial(base, dial);
+            }
+            FlowUse::Relay(relay) => {
+                let ended = self.relays.reset(base, relay, end);
+                self.services.on_relay_over(base, ended);
+            }
             FlowUse::Closing => {}
         }
-    }
-
-    /// The plain TCP connection of a relay, or of an attempt that has not decided yet.
-    pub(crate) fn on_far_event(&mut self, id: u64, event: &Readiness) {
-        if !self.relays.on_far_event(RelayId(id), event) {
-            self.attempts.on_race_event(&mut self.base, id, event);
-        }
-    }
-}
-
-impl Core {
-    /// Sockets that are bound to an interface take everything to be on its link, and would ask in vain for a peer
-    /// to which the kernel knows no way from any of our addresses. Plain TCP fails at once there.
-    pub(crate) fn check_route(&self, remote: IpAddr) -> Result<(), FallbackReason> {
-        let locals = self.locals.open.iter().map(|local| local.address.addr.ip());
-        let sources = locals.filter(|local| local.is_ipv4() == remote.is_ipv4()).map(Some);
-        let is_unreachable = |source| {
-            let route = manypath_net::route_to(remote, source, None);
-            route.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
-        };
-        match std::iter::once(None).chain(sources).all(is_unreachable) {
-            true => Err(FallbackReason::NoLocalAddress),
-            false => Ok(()),
-        }
-    }
-
-    /// Packets received from the peer so far.
-    pub(crate) fn packets_received(&self, id: AssociationId) -> u64 {
-        let paths = self.paths_of(id).into_iter();
-        paths.map(|path| path.packets_received).sum()
-    }
-
-    pub(crate) fn peer_name(&self, id: AssociationId) -> String {
-        let status = self.status_of(id);
-        let path = status.and_then(|status| status.paths.into_iter().find(|path| path.primary));
-        path.map_or_else(|| "a peer".to_owned(), |path| path.addr.remote.to_string())
-    }
-
-    /// The peer has broken the protocol of flows.
-    pub(crate) fn abort_for(&mut self, id: AssociationId, error: FlowError) {
-        self.count("flow_protocol_errors");
-        warn!(target: log::ASSOCIATION, "association {}: {error}: aborted", id.0);
-        let reason = error.to_string();
-        self.abort(id, reason.as_bytes());
-    }
-
-    /// The side that began an association ends it for want of flows; the other one waits longer.
-    pub(crate) fn idle_timeout(&self, ours: bool) -> Duration {
-        if ours { self.config.limits.idle_timeout } else { self.config.limits.peer_idle_timeout }
-    }
-
-    /// When the association began.
-    pub(crate) fn age(&self, begun: Instant) -> u64 {
-        u64::try_from(self.now.since(begun).as_millis()).unwrap_or(u64::MAX)
     }
 }
 

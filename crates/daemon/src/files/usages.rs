@@ -1,12 +1,20 @@
 //! What an interface has carried, as it is kept on disk: one JSON object in a line.
 
+use super::Writer;
+use crate::log;
 use manypath_control::runtime;
 use manypath_rules::paths::{Date, Period};
 use manypath_rules::{KeptFile, KeptFileError};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io;
 use std::path::PathBuf;
+use tracing::warn;
 
+/// The name of the file of quotas, beside that of budgets.
+pub(crate) const QUOTAS: &str = "quotas";
+/// Sums that may wait.
+const MAX_JOBS: usize = 4;
 /// Most interfaces, or peers, that are kept; those that were counted first go first.
 const MAX_USAGES: usize = 2048;
 
@@ -28,7 +36,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Of an interface that is counted from now on.
-    pub(super) fn new(interface: &str, counter: u64, today: Date) -> Self {
+    pub(crate) fn new(interface: &str, counter: u64, today: Date) -> Self {
         let (interface, boot) = (interface.to_owned(), boot());
         Self { interface, namespace: namespace(), boot, counter, used: 0, date: today }
     }
@@ -50,7 +58,7 @@ impl Usage {
     }
 
     /// Whether it is about an interface of this network with this name.
-    pub(super) fn is_of(&self, interface: &str) -> bool {
+    pub(crate) fn is_of(&self, interface: &str) -> bool {
         self.interface == interface && self.namespace == namespace()
     }
 
@@ -61,7 +69,7 @@ impl Usage {
 
     /// Takes in the kernel's count. One below the last is that of an interface that was made anew, or of another boot.
     /// What was carried across the end of a period counts in neither.
-    pub(super) fn take(&mut self, counter: u64, period: Period, today: Date) {
+    pub(crate) fn take(&mut self, counter: u64, period: Period, today: Date) {
         let is_same = self.boot == boot() && counter >= self.counter;
         let news = if is_same { counter - self.counter } else { counter };
         if period.lasts(self.date, today) {
@@ -116,6 +124,22 @@ impl UsageFile {
             let lines =
                 usages[surplus..].iter().filter_map(|usage| serde_json::to_string(usage).ok());
             Ok((lines.map(|line| line + "\n").collect(), ()))
+        })
+    }
+
+    /// Begins to write sums.
+    ///
+    /// # Errors
+    /// When there are no threads left.
+    pub(crate) fn writer(self) -> io::Result<Writer<Vec<Usage>>> {
+        let mut failing = false;
+        Writer::start("budgets", MAX_JOBS, move |usages: Vec<Usage>| {
+            let failed = self.put(&usages).err();
+            let news = failed.as_ref().filter(|_| !failing);
+            news.inspect(
+                |error| warn!(target: log::PATH, "what counts for budgets and quotas is not kept: {}: {}", error.path.display(), error.error),
+            );
+            failing = failed.is_some();
         })
     }
 }

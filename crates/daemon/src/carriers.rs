@@ -125,8 +125,13 @@ fn behind(core: &Core) -> Option<Behind> {
     Some(behind)
 }
 
-/// Opens the sockets of the carriers at an address that has come.
+/// Opens the further sockets of an address that has come: at the privileged port, and those of the carriers.
 pub(crate) fn bind_at(core: &mut Core, local: &mut Local, binding: &LocalBinding) {
+    if let Some(port) = core.locals.second_port
+        && let Err(error) = bind(core, local, binding.clone(), port)
+    {
+        privileged::report(&core.config, &error);
+    }
     for carrier in core.locals.carriers.clone() {
         if let Carrier::Udp(port) = carrier
             && let Err(error) = bind(core, local, binding.clone(), port)

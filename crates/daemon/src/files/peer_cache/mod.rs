@@ -4,6 +4,10 @@
 //! is wrong is found out by the next connection. Addresses mean something in one network only, so
 //! entries of other network namespaces are left alone.
 
+mod writer;
+
+pub(crate) use writer::{Job, Writer};
+
 use manypath_control::status::FallbackReason;
 use manypath_rules::{KeptFile, KeptFileError};
 use serde::{Deserialize, Serialize};

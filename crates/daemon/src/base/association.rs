@@ -1,9 +1,9 @@
 //! One association and what it carries.
 
-use crate::attempt::AttemptId;
-use crate::base::{Doubt, Quiet};
-use crate::base::{MAX_FLOWS, Streams};
-use crate::datagrams::DatagramId;
+use super::presence::{Doubt, Quiet};
+use super::streams::Streams;
+use crate::config::MAX_FLOWS;
+use crate::ids::{AttemptId, DatagramId, DialId, RelayId};
 use crate::parameters::Manner;
 use crate::privileged::Acceptor;
 use manypath_control::status::FallbackReason;
@@ -12,14 +12,6 @@ use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, FlowS
 use manypath_rules::Encrypt;
 use manypath_window::Budget;
 use std::collections::BTreeMap;
-
-/// Names a relay of this stack. Never used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct RelayId(pub(crate) u64);
-
-/// Names a connection that is being made to a local service. Never used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct DialId(pub(crate) u64);
 
 /// Who uses a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +38,16 @@ pub(crate) enum Setup {
     Ending,
     /// It is gone; what had arrived on it before its graceful end is still being read.
     Over,
+}
+
+/// What there is to know about an association that came up.
+pub(crate) struct Up {
+    pub(crate) initiated: bool,
+    pub(crate) adaptation: Option<u32>,
+    /// Usable in both directions.
+    pub(crate) streams: u16,
+    /// Usable towards the peer.
+    pub(crate) outbound_streams: u16,
 }
 
 /// How long nothing has used an association.

@@ -1,10 +1,7 @@
 //! How the way of a program's connection is, for the launcher to tell the program.
 
-use crate::association::RelayId;
-use crate::attempt::Client;
-use crate::base::Base;
+use super::Base;
 use crate::parameters;
-use crate::stack::Stack;
 use manypath_control::Way;
 use manypath_engine::{AssociationId, AssociationStatus, PathState, PathStatus};
 use manypath_flow::FlowId;
@@ -13,16 +10,6 @@ use std::time::Duration;
 /// What a packet needs besides the program's bytes at most: IPv6, UDP and SCTP headers and that of
 /// one I-DATA chunk.
 const HEADERS: u32 = 40 + 8 + 12 + 20;
-
-impl Stack {
-    /// The way of a connection that is attached or about to be; `None` when it is none of ours, or over.
-    pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
-        let attempt = self.base.core.control.attempt(client)?;
-        self.relays
-            .way_of(&self.base, RelayId(attempt.0))
-            .or_else(|| self.attempts.way_promised(&self.base, attempt))
-    }
-}
 
 impl Base {
     /// The way of a flow, whatever becomes of it.

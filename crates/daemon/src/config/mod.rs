@@ -1,23 +1,28 @@
 //! Every parameter of a stack, with its default.
 
+mod doors;
+mod gateway;
+mod relay;
+mod users;
+
+pub use doors::Doors;
+pub use gateway::{Gateway, Way};
+pub use relay::{RelayConfig, RelayTo, RelayToError};
+pub use users::Users;
+
 use crate::allow::Allow;
-use crate::base::MAX_FLOWS;
 use crate::budgets::SharedQuotas;
-use crate::datagrams::SharedAllowances;
-use crate::doors::Doors;
-use crate::gateway::Gateway;
+use crate::files::peer_cache::PeerCache;
 use crate::keys::KeyFiles;
-use crate::log::{Level, Levels};
-use crate::peers::PeerCache;
+use crate::log::{self, Level, Levels};
+use crate::packets::SharedAllowances;
 use crate::proxy::ProxyAt;
-use crate::services::RelayConfig;
-use crate::settings::SettingsFile;
 use crate::tls::TlsConfig;
 use manypath_engine::{Announce, Profile, Redundancy, SharedBottleneck};
 use manypath_keys::TicketIssuer;
 use manypath_net::{Behind, Carriers, Interface, Seat};
 use manypath_rules::paths::PathsFile;
-use manypath_rules::{Encrypt, RulesFile, StepAside, Via};
+use manypath_rules::{Encrypt, Part, RulesFile, Sources, StepAside, Via};
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -25,6 +30,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::info;
 
 /// UDP port of a server unless told otherwise: the SCTP tunnelling port (RFC 6951 section 5.1).
 pub const DEFAULT_UDP_PORT: u16 = 9899;
@@ -34,6 +40,12 @@ pub const DEFAULT_UDP_PORT: u16 = 9899;
 pub const DEFAULT_PRIVILEGED_PORT: u16 = 899;
 /// The first port that every user of a host may have.
 pub(crate) const FIRST_FREE_PORT: u16 = 1024;
+
+/// Most connections that one side opens on an association: TCP has 28,232 ports for those to one service.
+pub(crate) const MAX_FLOWS: u16 = 16_384;
+
+/// Most engine loops of a server.
+pub const MAX_LOOPS: usize = 16;
 
 /// Which local addresses carry paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -274,6 +286,30 @@ pub struct ProcessConfig {
     pub ignore_interrupt: bool,
 }
 
+/// The files of the caller's settings: `settings` of its configuration; see [`Sources::usual`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsFile(pub(crate) Sources);
+
+impl SettingsFile {
+    /// The caller's usual files.
+    #[must_use]
+    pub fn usual() -> Self {
+        Self(Sources::usual(Part::Settings))
+    }
+
+    /// A file that the user has named: nothing else is read.
+    #[must_use]
+    pub fn named(path: PathBuf) -> Self {
+        Self(Sources::named(Part::Settings, path))
+    }
+
+    /// Where they lie.
+    #[must_use]
+    pub fn sources(&self) -> &Sources {
+        &self.0
+    }
+}
+
 /// What a stack does and how. `StackConfig::default()` is a client that nobody controls yet.
 #[derive(Debug)]
 pub struct StackConfig {
@@ -421,6 +457,13 @@ impl StackConfig {
         match self.encapsulation {
             Encapsulation::Udp => self.peer_udp_port,
             Encapsulation::Native => 0,
+        }
+    }
+
+    /// Says of the host or the process what every engine loop notices: only the first one does.
+    pub(crate) fn say_once(&self, line: fmt::Arguments<'_>) {
+        if self.loop_index() == 0 {
+            info!(target: log::STACK, "{line}");
         }
     }
 

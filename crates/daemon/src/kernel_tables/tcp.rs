@@ -43,7 +43,7 @@ impl KernelTable {
     }
 
     /// The inodes of all listening sockets. None when the table cannot be read.
-    pub(super) fn inodes(&mut self, now: Instant) -> Option<BTreeSet<u64>> {
+    pub(crate) fn inodes(&mut self, now: Instant) -> Option<BTreeSet<u64>> {
         Some(self.rows(now)?.iter().map(|row| row.inode).collect())
     }
 
@@ -65,7 +65,7 @@ impl KernelTable {
 ///
 /// # Errors
 /// When the table cannot be read.
-pub(super) fn inodes() -> io::Result<BTreeSet<u64>> {
+pub(crate) fn inodes() -> io::Result<BTreeSet<u64>> {
     Ok(rows()?.into_iter().map(|row| row.inode).collect())
 }
 
