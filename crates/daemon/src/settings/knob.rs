@@ -46,7 +46,9 @@ pub const KNOBS: &[Knob] = &[
                which is faster there; never: they are carried over SCTP",
         values: Values::Words(StepAside::NAMES),
         get: |config| config.carrying.step_aside as u64,
-        set: |config, value| config.carrying.step_aside = step_aside(value),
+        set: |config, value| {
+            config.carrying.step_aside = at(&StepAside::ALL, value).unwrap_or_default()
+        },
     },
     Knob {
         name: "privileged_port",
@@ -81,7 +83,7 @@ pub const KNOBS: &[Knob] = &[
                would be plain SCTP or TCP. For new associations",
         values: Values::Words(Encrypt::NAMES),
         get: |config| config.encrypt as u64,
-        set: |config, value| config.encrypt = encrypt(value),
+        set: |config, value| config.encrypt = at(&Encrypt::ALL, value).unwrap_or(Encrypt::Require),
     },
     Knob {
         name: "announce",
@@ -118,7 +120,9 @@ pub const KNOBS: &[Knob] = &[
                connections with no more than a packet waiting; all: everything",
         values: Values::Words(Redundancy::NAMES),
         get: |config| config.carrying.redundancy as u64,
-        set: |config, value| config.carrying.redundancy = redundancy(value),
+        set: |config, value| {
+            config.carrying.redundancy = at(Redundancy::ALL, value).unwrap_or_default()
+        },
     },
     Knob {
         name: "shared_bottleneck",
@@ -245,60 +249,41 @@ pub const KNOBS: &[Knob] = &[
         get: |config| config.log.all as u64,
         set: |config, value| config.log.all = level(value),
     },
-    Knob {
-        name: "log_stack",
-        help: "log level of start, end and interfaces",
-        get: |config| own_level(config, Subsystem::Stack),
-        set: |config, value| set_own_level(config, Subsystem::Stack, value),
-        ..OWN_LEVEL
-    },
-    Knob {
-        name: "log_control",
-        help: "log level of launchers, tools, rules and settings",
-        get: |config| own_level(config, Subsystem::Control),
-        set: |config, value| set_own_level(config, Subsystem::Control, value),
-        ..OWN_LEVEL
-    },
-    Knob {
-        name: "log_association",
-        help: "log level of associations with peers",
-        get: |config| own_level(config, Subsystem::Association),
-        set: |config, value| set_own_level(config, Subsystem::Association, value),
-        ..OWN_LEVEL
-    },
-    Knob {
-        name: "log_path",
-        help: "log level of paths",
-        get: |config| own_level(config, Subsystem::Path),
-        set: |config, value| set_own_level(config, Subsystem::Path, value),
-        ..OWN_LEVEL
-    },
-    Knob {
-        name: "log_connection",
-        help: "log level of connections: at info, one line when each ends",
-        get: |config| own_level(config, Subsystem::Connection),
-        set: |config, value| set_own_level(config, Subsystem::Connection, value),
-        ..OWN_LEVEL
-    },
-    Knob {
-        name: "log_peers",
-        help: "log level of the cache of peers",
-        get: |config| own_level(config, Subsystem::Peers),
-        set: |config, value| set_own_level(config, Subsystem::Peers, value),
-        ..OWN_LEVEL
-    },
+    level_of::<{ Subsystem::Stack as usize }>(
+        "log_stack",
+        "log level of start, end and interfaces",
+    ),
+    level_of::<{ Subsystem::Control as usize }>(
+        "log_control",
+        "log level of launchers, tools, rules and settings",
+    ),
+    level_of::<{ Subsystem::Association as usize }>(
+        "log_association",
+        "log level of associations with peers",
+    ),
+    level_of::<{ Subsystem::Path as usize }>("log_path", "log level of paths"),
+    level_of::<{ Subsystem::Connection as usize }>(
+        "log_connection",
+        "log level of connections: at info, one line when each ends",
+    ),
+    level_of::<{ Subsystem::Peers as usize }>("log_peers", "log level of the cache of peers"),
 ];
 
 const LEVELS: [&str; 5] = ["silent", "error", "warn", "info", "verbose"];
 
-/// What the levels of subsystems have in common.
-const OWN_LEVEL: Knob = Knob {
-    name: "",
-    help: "",
-    values: Values::Words(&["inherit", "silent", "error", "warn", "info", "verbose"]),
-    get: |_| 0,
-    set: |_, _| {},
-};
+/// The level of a subsystem's own, by its number.
+const fn level_of<const SUBSYSTEM: usize>(name: &'static str, help: &'static str) -> Knob {
+    Knob {
+        name,
+        help,
+        values: Values::Words(&["inherit", "silent", "error", "warn", "info", "verbose"]),
+        get: |config| config.log.own(Subsystem::ALL[SUBSYSTEM]).map_or(0, |own| own as u64 + 1),
+        set: |config, value| {
+            let own = value.checked_sub(1).map(level);
+            config.log.set_own(Subsystem::ALL[SUBSYSTEM], own);
+        },
+    }
+}
 
 impl Knob {
     /// The knob of that name.
@@ -363,31 +348,12 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn level(value: u64) -> Level {
-    let at = usize::try_from(value).ok();
-    at.and_then(|at| Level::ALL.get(at)).copied().unwrap_or(Level::Verbose)
+    at(&Level::ALL, value).unwrap_or(Level::Verbose)
 }
 
-fn step_aside(value: u64) -> StepAside {
-    let at = usize::try_from(value).ok();
-    at.and_then(|at| StepAside::ALL.get(at)).copied().unwrap_or_default()
-}
-
-fn encrypt(value: u64) -> Encrypt {
-    let at = usize::try_from(value).ok();
-    at.and_then(|at| Encrypt::ALL.get(at)).copied().unwrap_or(Encrypt::Require)
-}
-
-fn redundancy(value: u64) -> Redundancy {
-    let at = usize::try_from(value).ok();
-    at.and_then(|at| Redundancy::ALL.get(at)).copied().unwrap_or_default()
-}
-
-fn own_level(config: &StackConfig, subsystem: Subsystem) -> u64 {
-    config.log.own(subsystem).map_or(0, |level| level as u64 + 1)
-}
-
-fn set_own_level(config: &mut StackConfig, subsystem: Subsystem, value: u64) {
-    config.log.set_own(subsystem, value.checked_sub(1).map(level));
+/// The choice with this number.
+fn at<T: Copy>(all: &[T], number: u64) -> Option<T> {
+    all.get(usize::try_from(number).ok()?).copied()
 }
 
 #[cfg(test)]
