@@ -1,12 +1,13 @@
 //! Control groups (version 2): where they are, and who is in which.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 const PAGE: usize = 4096;
 /// Bytes that the groups of a process may take: one line for each of a few hierarchies.
-const MAX_LIST: u64 = 1 << 20;
+const MAX_LIST: usize = 1 << 20;
 
 /// Where cgroup2 is mounted on this host.
 ///
@@ -25,12 +26,34 @@ pub fn mount() -> io::Result<PathBuf> {
 /// The cgroup of a process or thread, below the mount; none where it has gone, or there is no cgroup2.
 #[must_use]
 pub fn of(thread: &str) -> Option<String> {
-    // One read takes a page of it, and asks for no size, which is not known before.
-    let mut all = String::with_capacity(PAGE);
-    File::open(format!("/proc/{thread}/cgroup"))
-        .ok()?
-        .take(MAX_LIST)
-        .read_to_string(&mut all)
-        .ok()?;
-    all.lines().find_map(|line| line.strip_prefix("0::/")).map(str::to_owned)
+    Member::open(thread).ok()?.group().ok()?
+}
+
+/// A process or thread that is asked again and again for its cgroup: a look costs one system call.
+#[derive(Debug)]
+pub struct Member(File);
+
+impl Member {
+    /// By its number, or `self`.
+    ///
+    /// # Errors
+    /// When there is no such thread.
+    pub fn open(thread: &str) -> io::Result<Self> {
+        File::open(format!("/proc/{thread}/cgroup")).map(Self)
+    }
+
+    /// Its cgroup now, below the mount; none where there is no cgroup2.
+    ///
+    /// # Errors
+    /// `ESRCH` when it has gone, also if its number was given again.
+    pub fn group(&self) -> io::Result<Option<String>> {
+        let mut list = vec![0; PAGE];
+        let mut length = self.0.read_at(&mut list, 0)?;
+        while length == list.len() && length < MAX_LIST {
+            list.resize(length * 2, 0);
+            length = self.0.read_at(&mut list, 0)?;
+        }
+        let list = String::from_utf8_lossy(list.get(..length).unwrap_or_default());
+        Ok(list.lines().find_map(|line| line.strip_prefix("0::/")).map(str::to_owned))
+    }
 }

@@ -5,13 +5,63 @@
 
 use super::Supervisor;
 use crate::socket;
-use manypath_gate::egress::{ANY_PORT, Flow, Identity, Protocol, unspecified};
-use manypath_gate::group;
+use manypath_gate::egress::{ANY_PORT, Egress, Flow, Identity, Protocol, unspecified};
+use manypath_gate::group::{self, Member};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
+
+/// Asks for programs, whose cgroups it follows.
+#[derive(Debug)]
+pub(super) struct EgressPolicy {
+    egress: Egress,
+    own: Option<Member>,
+    /// The thread that was looked at last: one makes most calls of a program.
+    last: Option<(libc::pid_t, Member)>,
+}
+
+impl EgressPolicy {
+    /// As [`Egress::new`].
+    pub(super) fn new() -> Option<Self> {
+        Some(Self { egress: Egress::new()?, own: None, last: None })
+    }
+
+    /// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
+    /// of the thread takes its place.
+    fn identity(&mut self, thread: libc::pid_t, socket: BorrowedFd<'_>) -> io::Result<Identity> {
+        let (user, group) = socket::owner(socket)?;
+        let who = Identity::new(user, group);
+        let cgroup = self.group_of(thread);
+        match cgroup.filter(|cgroup| self.own_group().as_ref() != Some(cgroup)) {
+            None => Ok(who),
+            Some(cgroup) => {
+                let folder = group::mount()?.join(cgroup);
+                let inode = fs::metadata(&folder)?.ino();
+                Ok(who.in_group(folder, inode))
+            }
+        }
+    }
+
+    fn group_of(&mut self, thread: libc::pid_t) -> Option<String> {
+        if let Some((_, member)) = self.last.as_ref().filter(|(known, _)| *known == thread)
+            && let Ok(group) = member.group()
+        {
+            return group;
+        }
+        let member = Member::open(&thread.to_string()).ok()?;
+        self.last.insert((thread, member)).1.group().ok()?
+    }
+
+    fn own_group(&mut self) -> Option<String> {
+        // A fork goes on with another number.
+        if let Some(Ok(group)) = self.own.as_ref().map(Member::group) {
+            return group;
+        }
+        self.own.insert(Member::open("self").ok()?).group().ok()?
+    }
+}
 
 impl Supervisor {
     /// Whether a thread's socket could send to the destination itself.
@@ -33,25 +83,10 @@ impl Supervisor {
             _ => source,
         };
         let flow = Flow::new(protocol, source, destination);
-        match identity(thread, socket).and_then(|who| egress.permits(&who, &flow)) {
+        let who = egress.identity(thread, socket);
+        match who.and_then(|who| egress.egress.permits(&who, &flow)) {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err("egress-policy"),
-        }
-    }
-}
-
-/// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
-/// of the thread takes its place.
-fn identity(thread: libc::pid_t, socket: BorrowedFd<'_>) -> io::Result<Identity> {
-    let (user, group) = socket::owner(socket)?;
-    let who = Identity::new(user, group);
-    let cgroup = group::of(&thread.to_string());
-    match cgroup.filter(|cgroup| group::of("self").as_ref() != Some(cgroup)) {
-        None => Ok(who),
-        Some(cgroup) => {
-            let folder = group::mount()?.join(cgroup);
-            let inode = fs::metadata(&folder)?.ino();
-            Ok(who.in_group(folder, inode))
         }
     }
 }

@@ -56,7 +56,7 @@ use ahead::Ahead;
 use bypass::is_foreign;
 use clock::Ticks;
 use datagrams::Datagrams;
-use manypath_gate::egress::Egress;
+use egress::EgressPolicy;
 use questions::Question;
 use reach::Reach;
 use socket2::{Domain, Socket, Type};
@@ -95,7 +95,7 @@ pub(crate) struct Supervisor {
     /// Access to memory of programs of other users, once there were any.
     accesses: Option<Accesses>,
     /// Asks whether programs could send themselves what the stack is to send for them.
-    egress: Option<Egress>,
+    egress: Option<EgressPolicy>,
     /// Calls whose memory is being copied.
     copying: BTreeMap<u64, (Notification, Source)>,
     /// Stacks that were asked what they have carried and have not answered yet.
@@ -141,7 +141,7 @@ impl Supervisor {
             // SAFETY: takes nothing.
             user: unsafe { libc::geteuid() },
             accesses: None,
-            egress: Egress::new(),
+            egress: EgressPolicy::new(),
             copying: BTreeMap::new(),
             traffic_answers_due: 0,
         }
