@@ -90,7 +90,6 @@ impl PathPolicies {
         self.limited.get(&id).copied()
     }
 
-    /// Whether the bytes of an interface count, whatever its policy is at this hour.
     /// Replaces the lines; whether they differ from those before.
     pub(crate) fn adopt(&mut self, entries: Vec<PathEntry>) -> bool {
         let differ = self.entries != entries;
@@ -169,6 +168,7 @@ impl PathPolicies {
         !limits.allow(interface, local, is_metered)
     }
 
+    /// Whether the bytes of an interface count, whatever its policy is at this hour.
     fn has_budget(&self, interface: &str) -> bool {
         let of = |entry: &PathEntry| entry.selector.device.as_deref() == Some(interface);
         self.entries.iter().any(|entry| of(entry) && entry.wish.budget.is_some())

@@ -116,7 +116,7 @@ impl Pings {
 
     pub(crate) fn end(&mut self, now: Instant, id: u64) {
         if self.flows.remove(&id).is_some() {
-            // A peer gains nothing by a new flow.
+            // Those that are not full stay: a peer gains nothing by a new flow.
             self.allowances.forget_full(now);
             self.peers.remove(&id);
             let own: Vec<Key> = self.of_flow(id).copied().collect();

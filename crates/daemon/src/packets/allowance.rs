@@ -18,7 +18,7 @@ impl SharedAllowances {
         self.lock().entry(peer).or_insert(Allowance::full(now)).take(now)
     }
 
-    /// Forgets those that are full: a peer gains nothing by that.
+    /// Forgets those that are full, which a new one would be, too.
     pub(crate) fn forget_full(&self, now: Instant) {
         self.lock().retain(|_, allowance| !allowance.is_full(now));
     }

@@ -194,7 +194,7 @@ impl Subflow {
             self.flight.tail_probe.on_heard(summary.now);
         }
         let (silence, elsewhere) = (&mut self.flight.silence, summary.via != self.id);
-        let works = news.proves_path && !(elsewhere && silence.is_refuted_elsewhere());
+        let works = news.proves_path && !(elsewhere && silence.refute_elsewhere());
         if let Some(rtt) = news.rtt.filter(|_| !(elsewhere && silence.is_in_question())) {
             self.rtt.on_data_sample(summary.now, rtt);
         }

@@ -191,7 +191,7 @@ impl Silence {
     /// Something of what was in flight is acknowledged over another path. Returns whether it may have arrived before the
     /// path failed: it is suspected, and its own acknowledgements do not come. Then its flight was not lost, but it
     /// is not used before it has answered.
-    pub(super) fn is_refuted_elsewhere(&mut self) -> bool {
+    pub(super) fn refute_elsewhere(&mut self) -> bool {
         self.refute();
         self.is_suspected()
     }
