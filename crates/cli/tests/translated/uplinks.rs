@@ -22,11 +22,12 @@ fn serving(mut site: Site) -> Site {
 fn download(site: &Site) {
     let url = format!("http://{}:8080/file", PUBLIC[0]);
     let args = ["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url];
+    let incoming = |stack: &Value| stack["counters"]["flow_incoming"].as_u64().unwrap_or(0);
+    let flows = || all_stacks(site, Host::Right).iter().map(incoming).sum::<u64>();
+    let before = flows();
     let done = site.through("curl", &args);
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), FILE.to_string().as_str()), "{done:?}");
-    let incoming = |stack: &Value| stack["counters"]["flow_incoming"].as_u64().unwrap_or(0);
-    let stacks = all_stacks(site, Host::Right);
-    assert_eq!(stacks.iter().map(incoming).sum::<u64>(), 1, "{stacks:#?}");
+    assert_eq!(flows() - before, 1, "{:#?}", all_stacks(site, Host::Right));
 }
 
 /// What all stacks of a host say.
@@ -48,9 +49,16 @@ fn statistics(device: &str) -> String {
 
 /// Whether both paths have carried towards the client.
 fn both_paths_carried(site: &mut Site) {
-    for device in ["pathA", "pathB"] {
-        let bytes = sent(&on_router(site, &statistics(device)));
-        assert!(bytes > PART, "{device}: {bytes}");
+    let carried =
+        |site: &mut Site| ["pathA", "pathB"].map(|it| sent(&on_router(site, &statistics(it))));
+    // On a busy machine one file may be over before the second path is in use.
+    for last in [false, false, false, true] {
+        let bytes = carried(site);
+        if bytes.iter().all(|bytes| *bytes > PART) {
+            return;
+        }
+        assert!(!last, "pathA, pathB: {bytes:?}");
+        download(site);
     }
 }
 

@@ -162,9 +162,14 @@ impl Ending<'_> {
         let another_counts = match self.state {
             State::CookieWait(waiting) => waiting.refused(addr),
             State::Closed => false,
-            _ => {
-                let paths = &*self.packets.paths;
-                let path = paths.by_addr(&addr).and_then(|id| paths.get(id));
+            State::CookieEchoed(_)
+            | State::Established
+            | State::ShutdownPending
+            | State::ShutdownSent(_)
+            | State::ShutdownReceived
+            | State::ShutdownAckSent(_) => {
+                let path = self.packets.paths.by_addr(&addr);
+                let path = path.and_then(|id| self.packets.paths.get(id));
                 path.is_some_and(|path| !path.health().is_confirmed())
             }
         };
