@@ -5,6 +5,7 @@ use super::asconf::{AddressChanges, Request};
 use super::context::Context;
 use super::handshake::{Handshake, Withheld};
 use super::path_manager::{Addressing, PathManager};
+use super::state::State;
 use crate::event::{AddressChange, Event};
 use crate::path::scope::{self, Scopes};
 use crate::path::{Path, PathAddr, PathId, PathState, pairing};
@@ -175,11 +176,14 @@ impl Addressing<'_> {
                 self.peer_addresses.push(*address);
             }
         }
-        // A path for each copy of an INIT: which ones stay is said by the pairs alone.
-        let fits = self.paths.len() == 1 && self.paths.by_addr(&handshake).is_some();
-        if !fits {
-            *self.paths = self.paths.emptied();
-        }
+        let fits = self.paths.iter().next().is_some_and(|path| path.addr() == handshake);
+        // Paths that copies of the INIT have taken have carried nothing else: which of them stay is said by the pairs alone.
+        let asked = self.handshake.copied && matches!(self.state, State::CookieWait(_));
+        let anew = !fits || (asked && self.paths.len() > 1);
+        let before = anew.then(|| {
+            let emptied = self.paths.emptied();
+            core::mem::replace(self.paths, emptied)
+        });
         let locals = self.handshake.told_locals(cx, told);
         let mut pairs = pairing::pairs(handshake, &locals, listed);
         if pairing::is_translated(&handshake, listed) {
@@ -193,6 +197,9 @@ impl Addressing<'_> {
                 // The limit of the path list is the limit of the association.
                 let _too_many = self.paths.add(pair, cx.mtu(&pair), state, cx.config).is_none();
             }
+        }
+        if let Some(before) = before {
+            self.paths.supervise_like(&before);
         }
     }
 

@@ -118,7 +118,7 @@ impl Ending<'_> {
         if is_leaving {
             cx.counters.unexpected_chunks += 1;
         } else if self.is_tag_good(arrival, abort.tag_reflected) {
-            if !self.refuses_copy(cx, arrival.addr, abort) {
+            if arrival.protected || !self.refuses_copy(cx, arrival.addr, abort) {
                 self.aborted_by_peer(cx, abort);
             }
         } else {
@@ -148,15 +148,20 @@ impl Ending<'_> {
 
     /// Whether an ABORT from `addr` refuses one of several copies of our INIT, and another one counts. Each is answered by
     /// itself: behind a NAT a late one comes from an address that the peer does not know, and one of a crowded address
-    /// may find no place. Nothing else is heard over a way before what answers its INIT, so later on the way is not
-    /// confirmed yet.
+    /// may find no place. What else an ABORT says is true of the association. Once it is up, the way of a copy that was
+    /// refused is not confirmed, or none of its paths.
     pub(crate) fn refuses_copy(
         &mut self,
         cx: &mut Context<'_>,
         addr: PathAddr,
         abort: &Abort<'_>,
     ) -> bool {
-        if !self.copied || abort.tag_reflected {
+        let of_an_address = |cause: Result<_, _>| {
+            matches!(cause, Ok(Cause::OutOfResource | Cause::RestartWithNewAddresses(_)))
+        };
+        let mut causes = abort.causes.iter();
+        let refuses = causes.next().is_some_and(of_an_address) && causes.next().is_none();
+        if !self.copied || abort.tag_reflected || !refuses {
             return false;
         }
         let another_counts = match self.state {
@@ -170,7 +175,7 @@ impl Ending<'_> {
             | State::ShutdownAckSent(_) => {
                 let path = self.packets.paths.by_addr(&addr);
                 let path = path.and_then(|id| self.packets.paths.get(id));
-                path.is_some_and(|path| !path.health().is_confirmed())
+                path.is_none_or(|path| !path.health().is_confirmed())
             }
         };
         cx.counters.refused_init_copies += u64::from(another_counts);

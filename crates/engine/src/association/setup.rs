@@ -196,7 +196,7 @@ impl Association {
         // The handshake's own path carries the original.
         let next_copy = (cx.config.handshake_race && cx.config.multipath).then_some(1);
         let echoed = CookieEchoed { t1, cookie, report, next_copy };
-        // The list of paths begins anew where another INIT than the one over the first of them is answered.
+        // The list of paths begins anew where INITs have left over several. What has passed on those that stay counts.
         let counted: Vec<_> = self.paths.iter().map(|path| (path.addr(), *path.stats())).collect();
         self.addressing().learn_paths(cx, addr, &received.announcement.addresses, None);
         for (addr, counted) in counted {
@@ -244,6 +244,8 @@ impl Association {
         self.security.agree_on_authentication(None);
         self.security.leave_room(&mut self.sender);
         self.addresses = None;
+        // Data may be in flight on the paths: they are no longer those of copies of the INIT alone.
+        self.handshake.copied = false;
         let candidates = alloc::vec![self.handshake.path];
         self.state = State::CookieWait(CookieWait::new(candidates, 1, t1));
     }

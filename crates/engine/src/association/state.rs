@@ -81,7 +81,8 @@ impl CookieWait {
     /// The peer has refused the INIT that came by `addr`, one of those that are tried at once. Returns whether others of
     /// them are left.
     pub(crate) fn refused(&mut self, addr: PathAddr) -> bool {
-        let Some(place) = self.candidates.iter().position(|it| *it == addr) else { return false };
+        let at_once = &self.candidates[..self.together];
+        let Some(place) = at_once.iter().position(|it| *it == addr) else { return false };
         if !(0..self.together).any(|other| other != place && self.is_usable(other)) {
             return false;
         }

@@ -6,7 +6,8 @@ use super::{Burst, Pacer, PathCounters, PathEcn, PathId, Rtt};
 use crate::config::Config;
 use crate::time::{Duration, Instant};
 
-/// The data that one path carries (RFC 9260 sections 6 and 7). Addresses, packet sizes, reachability and policy are those of its [`Path`](super::Path), of which it knows nothing but the number.
+/// The data that one path carries (RFC 9260 sections 6 and 7). Addresses, packet sizes, reachability and policy are
+/// those of its [`Path`](super::Path), of which it knows nothing but the number.
 #[derive(Debug)]
 pub(crate) struct Subflow {
     pub(super) id: PathId,

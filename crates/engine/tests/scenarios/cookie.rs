@@ -49,6 +49,24 @@ fn a_stale_cookie_makes_the_peer_begin_anew() {
     assert_eq!(pair.z.received, [(0, "hello".into())]);
 }
 
+/// What was in flight on the paths of the first attempt is sent again.
+#[test]
+fn data_outlasts_a_stale_cookie_on_two_paths() {
+    for uplinks in [false, true] {
+        let short = Config { cookie_life: millis(100), ..config(Side::Z) };
+        let mut pair = match uplinks {
+            false => Pair::with(2, config(Side::A), short),
+            true => Pair::uplinks(&[20, 10], config(Side::A), short),
+        };
+        pair.lose(Side::A, "COOKIE_ECHO", 2);
+        let id = if uplinks { pair.connect_to_server() } else { pair.connect() };
+        pair.send(Side::A, id, 0, b"hello");
+        pair.drive(millis(8000));
+        assert!(pair.z.endpoint.counters().stale_cookie > 0);
+        assert_eq!(pair.z.received, [(0, "hello".into())], "uplinks: {uplinks}");
+    }
+}
+
 #[test]
 fn a_changed_cookie_is_dropped_in_silence() {
     let mut pair = Pair::new(1);
