@@ -300,7 +300,8 @@ fn option<T: Number>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_UNSENT, connect, keep_little_unsent, option, set_int};
+    use super::*;
+    use socket2::Protocol;
     use std::io::{ErrorKind, Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsFd;
@@ -396,5 +397,62 @@ mod tests {
             keep_little_unsent(socket.as_fd());
             assert_eq!(option::<i32>(socket.as_fd(), level, name).unwrap(), MOST_UNSENT);
         });
+    }
+
+    fn tcp(domain: Domain) -> Socket {
+        Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).unwrap()
+    }
+
+    #[test]
+    fn sockets_are_told_apart() {
+        let udp = |domain| Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        let unix = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        for (socket, expected) in [
+            (tcp(Domain::IPV4), Kind::Tcp { v6: false }),
+            (tcp(Domain::IPV6), Kind::Tcp { v6: true }),
+            (udp(Domain::IPV4), Kind::Udp { v6: false }),
+            (udp(Domain::IPV6), Kind::Udp { v6: true }),
+            (unix, Kind::Other("not-tcp")),
+        ] {
+            assert_eq!(kind(socket.as_fd()).unwrap(), expected);
+        }
+        // SAFETY: a call without pointers.
+        let user = unsafe { libc::geteuid() };
+        assert_eq!(owner(tcp(Domain::IPV4).as_fd()).unwrap().0, user);
+    }
+
+    #[test]
+    fn what_a_program_has_set_is_seen() {
+        let socket = tcp(Domain::IPV4);
+        let fd = socket.as_fd();
+        let seen = || (is_port_shared(fd), connect_limit(fd), has_own_receive_buffer(fd));
+        let device = || (is_bound_to_device(fd), is_marked(fd));
+        assert_eq!((seen(), device()), ((false, None, false), (false, false)));
+        set_int(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1).unwrap();
+        socket.set_write_timeout(Some(Duration::from_secs(7))).unwrap();
+        socket.set_recv_buffer_size(10_000).unwrap();
+        assert_eq!(seen(), (true, Some(Duration::from_secs(7)), true));
+        assert_eq!(receive_buffer(fd).unwrap(), 20_000, "the kernel doubles it");
+        if socket.set_mark(5).is_ok() {
+            assert!(is_marked(fd));
+        }
+        if socket.bind_device(Some(b"lo")).is_ok() {
+            assert!(is_bound_to_device(fd));
+        }
+        let told = info::<8>(fd).unwrap();
+        assert_eq!((told.len(), told.first()), (8, Some(&TCP_CLOSE)));
+    }
+
+    #[test]
+    fn a_source_that_this_host_does_not_have_is_seen() {
+        let socket = tcp(Domain::IPV4);
+        assert!(has_own_source(socket.as_fd()), "any will do");
+        set_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_FREEBIND, 1).unwrap();
+        let foreign: SocketAddr = "192.0.2.1:0".parse().unwrap();
+        socket.bind(&foreign.into()).unwrap();
+        assert!(!has_own_source(socket.as_fd()));
+        let own = tcp(Domain::IPV4);
+        own.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        assert!(has_own_source(own.as_fd()));
     }
 }

@@ -184,6 +184,13 @@ mod tests {
         assert_eq!(WIRE.iter().len(), 2);
         assert_eq!((WIRE.get(1), WIRE.get(2)), (Some(Tsn(0xFF00_0002)), None));
         assert_eq!((VALUES.get(0), VALUES.get(2)), (Some(Tsn(1)), None));
+        for list in [WIRE, VALUES] {
+            let mut items = list.iter();
+            assert_eq!((items.nth(1), items.next()), (Some(Tsn(0xFF00_0002)), None));
+            assert_eq!(list.iter().nth(2), None);
+            let counts = [1, 2, 3].map(|most| list.count_while(|tsn| tsn.0 % 3 < most));
+            assert_eq!(counts, [0, 1, 2], "the items are 1 and 2 modulo 3: {list:?}");
+        }
         assert_eq!(format!("{WIRE:?}"), "[Tsn(1), Tsn(4278190082)]");
     }
 

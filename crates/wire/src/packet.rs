@@ -491,6 +491,8 @@ mod tests {
         assert!(Packet::parse(&buffer).unwrap().chunks().eq([Ok(Chunk::Dtls(dtls))]));
         let refused = PacketWriter::for_record(&mut buffer, HEADER).finish_record(false, |_| false);
         assert_eq!(refused, 0);
+        assert!(!PacketWriter::new(&mut buffer, HEADER).is_record());
+        assert_eq!(Dtls::OVERHEAD, 28, "what a packet is larger by");
         for len in 0..12 + 8 + 20 {
             let mut writer = PacketWriter::for_record(&mut buffer[..len], HEADER);
             assert_eq!((writer.room(), writer.push(&Chunk::CookieAck)), (0, Err(NoRoom)));
@@ -517,7 +519,9 @@ mod tests {
             let len = writer.finish_record(true, |_| true);
             let packet = &buffer[..len];
             assert_eq!(Packet::parse(packet).is_err(), omitted);
-            assert_eq!(Packet::without_checksum(packet).is_some(), omitted);
+            let bare = Packet::without_checksum(packet);
+            assert_eq!(bare.map(|packet| packet.has_checksum()), omitted.then_some(false));
+            assert!(Packet::parse(packet).is_ok_and(|packet| packet.has_checksum()) != omitted);
         }
         let mut plain = write(&[Chunk::CookieAck]);
         plain[CHECKSUM_AT..CommonHeader::LEN].fill(0);
