@@ -66,15 +66,16 @@ impl Supervisor {
 
     fn attach(&mut self, mut connection: Connection, far: Socket) -> Option<Connection> {
         connection.phase = Phase::Active;
-        self.stack.attach(connection.id, far, connection.options);
         match connection.transport {
             Some(Transport::Sctp) => self.report.sctp += 1,
             Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
         }
+        // The program first: its socket is joined, and keeps what it writes until the stack has the far end.
         for caller in std::mem::take(&mut connection.callers) {
             let answer = self.completed_answer(&caller, &connection);
             self.tell(caller, answer);
         }
+        self.stack.attach(connection.id, far, connection.options);
         Some(connection)
     }
 
