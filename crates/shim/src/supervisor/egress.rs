@@ -25,7 +25,7 @@ pub(super) struct EgressPolicy {
 impl EgressPolicy {
     /// As [`Egress::new`].
     pub(super) fn new() -> Option<Self> {
-        Some(Self { egress: Egress::new()?, own: None, last: None })
+        Some(Self { egress: Egress::new()?, own: Member::open("self").ok(), last: None })
     }
 
     /// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
