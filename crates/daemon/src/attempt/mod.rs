@@ -147,6 +147,8 @@ impl Attempt {
 #[derive(Debug)]
 pub(crate) struct Attempts {
     all: BTreeMap<AttemptId, Attempt>,
+    /// Blocking connects that have begun in this turn, for whose packets nothing else has to happen before.
+    begun: Vec<AttemptId>,
     grace: Grace,
     pub(crate) peers: Peers,
     pub(crate) relays: RelayHosts,
@@ -154,8 +156,8 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(peers: Peers) -> Self {
-        let (grace, relays) = Default::default();
-        Self { all: BTreeMap::new(), grace, peers, relays }
+        let (all, begun, grace, relays) = Default::default();
+        Self { all, begun, grace, peers, relays }
     }
 
     pub(crate) fn get(&self, id: &AttemptId) -> Option<&Attempt> {

@@ -141,19 +141,37 @@ impl Attempts {
         let received = base.core.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
         let mut attempt = Attempt::new(client, open, options, sctp, base.core.now);
-        attempt.routed_until = super::route::routed_until(base, &open, association);
+        let waits_for_peer = open.blocking && !may_race;
+        if !waits_for_peer {
+            attempt.routed_until = super::route::routed_until(base, &open, association);
+        }
         self.all.insert(id, attempt);
         base.set_flow_use(association, flow, FlowUse::Attempt(id));
         base.core.control.remember(client, id);
         let alone = open.blocking || trusted || options.is_sctp_only();
         self.start_clocks(base, id, association, alone);
         super::aside::await_answer(base, association, &options);
+        if waits_for_peer {
+            self.begun.push(id);
+            return Ok(());
+        }
         // The launcher goes on while TCP begins.
         self.tell_pending_soon(base, id);
         if may_race {
             self.race(base, id);
         }
         Ok(())
+    }
+
+    /// The packets of this turn have left. The program of a blocking connect waits for their answer alone: the rest of
+    /// its beginning comes now.
+    pub(crate) fn follow_begun(&mut self, base: &mut Base) {
+        for id in std::mem::take(&mut self.begun) {
+            let Some(attempt) = self.all.get_mut(&id) else { continue };
+            let Sctp::Opening { association, .. } = attempt.sctp else { continue };
+            attempt.routed_until = super::route::routed_until(base, &attempt.open, association);
+            self.tell_pending_soon(base, id);
+        }
     }
 
     /// Why `destination` is not to be tried now, as far as is remembered. Without a fallback the peer is asked again

@@ -345,6 +345,7 @@ impl Stack {
             self.datagrams.rendezvous.carry_parcels(&mut self.base, &self.attempts);
             self.base.pump_messages();
             self.base.core.driver.flush(self.base.core.now);
+            self.attempts.follow_begun(&mut self.base);
         }
         self.base.core.control.follow_rooms(&self.base.core.registry);
         self.relays.end_turn();
