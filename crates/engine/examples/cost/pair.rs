@@ -162,6 +162,12 @@ impl Pair {
         })
     }
 
+    /// The socket of one end's first path takes no more packets for now, or does again.
+    pub(crate) fn block(&mut self, side: usize, blocked: bool) {
+        let local = address(0, u8::from(side == 1));
+        self.call(side, |node, now| node.handle_backpressure(now, local, blocked));
+    }
+
     /// Whether the association is still there.
     pub(crate) fn is_up(&self, side: usize, id: AssociationId) -> bool {
         self.nodes[side].status(self.now, id).is_some()

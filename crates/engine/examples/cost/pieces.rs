@@ -29,7 +29,7 @@ pub(crate) struct Piece {
 }
 
 /// All of them, in the order of the table.
-pub(crate) const PIECES: [Piece; 15] = [
+pub(crate) const PIECES: [Piece; 17] = [
     Piece { name: "parse-data", per: "packet of 1440 bytes", times: 20_000, run: parse_data },
     Piece { name: "parse-small", per: "packet of 17 chunks", times: 20_000, run: parse_small },
     Piece { name: "emit-data", per: "packet of 1440 bytes", times: 20_000, run: emit_data },
@@ -38,11 +38,18 @@ pub(crate) const PIECES: [Piece; 15] = [
     Piece { name: "pick-fcfs", per: "packet", times: 2_000, run: pick_fcfs },
     Piece { name: "pick-round-robin", per: "packet", times: 2_000, run: pick_round_robin },
     Piece { name: "pick-weighted", per: "packet", times: 2_000, run: pick_weighted },
+    Piece { name: "pick-dynamic", per: "packet, 2 paths", times: 2_000, run: pick_dynamic },
     Piece {
         name: "beside-idle",
         per: "message and answer, beside 1,000 idle associations",
         times: 2_000,
         run: beside_idle,
+    },
+    Piece {
+        name: "unblock",
+        per: "message that waits for a full socket, beside 1,000 idle associations",
+        times: 500,
+        run: unblock,
     },
     Piece {
         name: "init",
@@ -208,10 +215,9 @@ fn sack_with_holes(times: usize) {
 
 /// Packets taken from an association with messages on a thousand streams. Each packet is one pick:
 /// what follows the pick (chunk, window, timer) is the same for all disciplines.
-fn pick(times: usize, stream_scheduling: StreamScheduling) {
-    let config =
-        Config { send_buffer: BUFFER, receive_buffer: BUFFER, stream_scheduling, ..counted() };
-    let mut pair = Pair::new(&config, 1);
+fn pick(times: usize, config: Config, paths: u8) {
+    let config = Config { send_buffer: BUFFER, receive_buffer: BUFFER, ..config };
+    let mut pair = Pair::new(&config, paths);
     let [sender, receiver] = pair.connect();
     let payload = Bytes::from(vec![5; FULL]);
     let fill = |pair: &mut Pair| {
@@ -226,16 +232,24 @@ fn pick(times: usize, stream_scheduling: StreamScheduling) {
     }
 }
 
+fn scheduled(stream_scheduling: StreamScheduling) -> Config {
+    Config { stream_scheduling, ..counted() }
+}
+
 fn pick_fcfs(times: usize) {
-    pick(times, StreamScheduling::Fcfs);
+    pick(times, scheduled(StreamScheduling::Fcfs), 1);
 }
 
 fn pick_round_robin(times: usize) {
-    pick(times, StreamScheduling::RoundRobin);
+    pick(times, scheduled(StreamScheduling::RoundRobin), 1);
 }
 
 fn pick_weighted(times: usize) {
-    pick(times, StreamScheduling::WeightedFair);
+    pick(times, scheduled(StreamScheduling::WeightedFair), 1);
+}
+
+fn pick_dynamic(times: usize) {
+    pick(times, Config { sack_frequency_max: 2, ..Config::dynamic() }, 2);
 }
 
 /// One of many associations has something to say: the others are not looked at for it.
@@ -252,5 +266,21 @@ fn beside_idle(times: usize) {
         for (side, id) in ids.into_iter().enumerate() {
             pair.read(side, id);
         }
+    }
+}
+
+/// A socket is full, and takes packets again. One of its many associations has something to send meanwhile.
+fn unblock(times: usize) {
+    let mut pair = Pair::new(&counted(), 1);
+    let all: Vec<_> = (0..IDLE).map(|_| pair.connect()).collect();
+    let [sender, receiver] = all[IDLE / 2];
+    let payload = Bytes::from(vec![5; 64]);
+    for _ in 0..times {
+        pair.block(0, true);
+        assert!(pair.offer(0, sender, StreamId(0), &payload));
+        pair.turn();
+        pair.block(0, false);
+        pair.turn();
+        assert_eq!(pair.read(1, receiver), payload.len());
     }
 }
