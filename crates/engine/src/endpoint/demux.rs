@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::path::{PathAddr, pairing};
 use crate::recv::Receiver;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use core::net::IpAddr;
 use core::ops::Range;
 use manypath_wire::VerificationTag;
@@ -105,31 +106,23 @@ impl Endpoint {
         R: Default,
     {
         let (left, share) = self.memory();
-        let Some(association) = self.registry.get_mut(id) else { return R::default() };
-        let parameters = association.parameters.clone();
-        let mut cx = context!(self, now, parameters);
-        if let Some(peer) = &mut association.peer {
-            peer.receiver.allow(left, share);
-        }
-        let result = call(association, &mut cx);
-        self.settle(id);
+        let visited = self.registry.visit(id, |association| {
+            let parameters = association.parameters.clone();
+            let mut cx = context!(self, now, parameters);
+            if let Some(peer) = &mut association.peer {
+                peer.receiver.allow(left, share);
+            }
+            call(association, &mut cx)
+        });
+        let Some((result, over)) = visited else { return R::default() };
+        keep_unread(self, id, over);
         result
     }
 
-    /// See [`super::registry::Registry::settle`]. What is unread when an association ends
-    /// gracefully stays readable.
+    /// See [`super::registry::Registry::settle`].
     pub(super) fn settle(&mut self, id: AssociationId) {
         let over = self.registry.settle(id);
-        let unread = over.and_then(|association| association.peer).map(|peer| peer.receiver);
-        if let Some(unread) = unread.filter(Receiver::is_readable) {
-            self.unread.insert(id, unread);
-        }
-        let oldest = self.unread.oldest();
-        let is_too_much = self.unread.len() > self.config.max_associations.max(1);
-        if let Some(oldest) = oldest.filter(|_| is_too_much) {
-            forget_unread(self, oldest);
-            self.counters.unread_drops += 1;
-        }
+        keep_unread(self, id, over);
     }
 
     /// What all associations may still hold, and the part that each may have in any case. What is
@@ -202,6 +195,19 @@ fn lone_record(bytes: &[u8]) -> Option<(CommonHeader, Range<usize>)> {
             Some((packet.header(), BEGIN..BEGIN + record.len()))
         }
         _ => None,
+    }
+}
+
+/// What is unread when an association ends gracefully stays readable.
+fn keep_unread(endpoint: &mut Endpoint, id: AssociationId, over: Option<Box<Association>>) {
+    let unread = over.and_then(|association| association.peer).map(|peer| peer.receiver);
+    if let Some(unread) = unread.filter(Receiver::is_readable) {
+        endpoint.unread.insert(id, unread);
+    }
+    let is_too_much = endpoint.unread.len() > endpoint.config.max_associations.max(1);
+    if let Some(oldest) = endpoint.unread.oldest().filter(|_| is_too_much) {
+        forget_unread(endpoint, oldest);
+        endpoint.counters.unread_drops += 1;
     }
 }
 

@@ -58,6 +58,8 @@ struct Entry {
     /// Boxed: it is large, and nodes of the map have room for more entries than they hold.
     association: Box<Association>,
     keys: Keys,
+    /// Whether it is in `ready`.
+    is_ready: bool,
     /// What is in `deadlines` for it.
     deadline: Option<Instant>,
     /// Its part of `charged`.
@@ -67,9 +69,9 @@ struct Entry {
 impl Registry {
     /// Takes in an association. [`Self::settle`] makes it findable.
     pub(super) fn insert(&mut self, id: AssociationId, association: Association) {
-        let (keys, deadline, charge) = (Keys::default(), None, 0);
-        let entry = Entry { association: Box::new(association), keys, deadline, charge };
-        self.entries.insert(id, entry);
+        let (keys, is_ready, deadline, charge) = (Keys::default(), false, None, 0);
+        let association = Box::new(association);
+        self.entries.insert(id, Entry { association, keys, is_ready, deadline, charge });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -90,11 +92,22 @@ impl Registry {
 
     /// Brings everything kept about `id` up to date after a change. Returns the association if it
     /// is over and has been taken out.
-    pub(super) fn settle(&mut self, id: AssociationId) -> Option<Association> {
-        self.recharge(id);
+    pub(super) fn settle(&mut self, id: AssociationId) -> Option<Box<Association>> {
+        self.visit(id, |_| ()).and_then(|((), over)| over)
+    }
+
+    /// Runs `call` on association `id`, then does what [`Self::settle`] does. One look-up for both: this is done for
+    /// every packet and every message.
+    pub(super) fn visit<R>(
+        &mut self,
+        id: AssociationId,
+        call: impl FnOnce(&mut Association) -> R,
+    ) -> Option<(R, Option<Box<Association>>)> {
         let entry = self.entries.get_mut(&id)?;
+        let result = call(&mut entry.association);
+        entry.recharge(&mut self.charged);
         if entry.association.state.is_closed() {
-            return self.remove(id);
+            return Some((result, self.remove(id)));
         }
         if core::mem::take(&mut entry.association.keys_changed) {
             self.index.remove(id, &entry.keys);
@@ -105,12 +118,12 @@ impl Registry {
                 self.ended.add(before.tag);
             }
         }
-        if self.ready.insert(id)
-            && let Some(at) = entry.deadline.take()
-        {
-            self.deadlines.remove(&(at, id));
+        if !core::mem::replace(&mut entry.is_ready, true) {
+            self.ready.insert(id);
+            let deadline = entry.deadline.take();
+            deadline.map(|at| self.deadlines.remove(&(at, id)));
         }
-        None
+        Some((result, None))
     }
 
     /// Bytes that all associations hold for their readers.
@@ -121,10 +134,7 @@ impl Registry {
     /// Brings the account of what `id` holds up to date.
     pub(super) fn recharge(&mut self, id: AssociationId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            let peer = entry.association.peer.as_ref();
-            let charge = peer.map_or(0, |peer| peer.receiver.charge());
-            self.charged = self.charged - entry.charge + charge;
-            entry.charge = charge;
+            entry.recharge(&mut self.charged);
         }
     }
 
@@ -134,6 +144,7 @@ impl Registry {
             return;
         }
         if let Some(entry) = self.entries.get_mut(&id) {
+            entry.is_ready = false;
             entry.deadline = entry.association.deadline();
             entry.deadline.map(|at| self.deadlines.insert((at, id)));
         }
@@ -171,7 +182,7 @@ impl Registry {
         self.ready.iter().filter_map(|id| Some((self.get(*id)?.deadline()?, *id)))
     }
 
-    fn remove(&mut self, id: AssociationId) -> Option<Association> {
+    fn remove(&mut self, id: AssociationId) -> Option<Box<Association>> {
         let entry = self.entries.remove(&id)?;
         self.charged -= entry.charge;
         self.index.remove(id, &entry.keys);
@@ -180,7 +191,16 @@ impl Registry {
         self.followers.remove(&id);
         // Also where we began: the peer may have begun at the same time, by a cookie with the same tag of ours.
         self.ended.add(entry.association.handshake.local_tag);
-        Some(*entry.association)
+        Some(entry.association)
+    }
+}
+
+impl Entry {
+    /// Brings its part of what all associations are `charged` up to date.
+    fn recharge(&mut self, charged: &mut usize) {
+        let charge = self.association.peer.as_ref().map_or(0, |peer| peer.receiver.charge());
+        *charged = *charged - self.charge + charge;
+        self.charge = charge;
     }
 }
 
