@@ -34,16 +34,25 @@ impl Fragments {
         self.first.iter().chain(&self.others)
     }
 
+    /// Adds the one that follows.
+    pub(super) fn push(&mut self, next: Bytes) {
+        if self.is_empty() {
+            self.first = Some(next);
+            return;
+        }
+        if self.others.capacity() == 0 {
+            self.others.reserve(USUAL);
+        }
+        self.others.push_back(next);
+    }
+
     /// Adds those that follow.
     pub(super) fn append(&mut self, mut next: Self) {
         if self.is_empty() {
             *self = next;
             return;
         }
-        if self.others.capacity() == 0 {
-            self.others.reserve(USUAL);
-        }
-        self.others.extend(next.first);
+        next.first.into_iter().for_each(|first| self.push(first));
         self.others.append(&mut next.others);
     }
 

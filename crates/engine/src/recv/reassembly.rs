@@ -103,6 +103,9 @@ impl Reassembly {
         if data.begin && data.end {
             return self.complete(label, payload, Range { start: tsn, end: tsn });
         }
+        if !data.begin && self.continues_last(tsn, &label) {
+            return self.extend_last(tsn, data.end, payload);
+        }
         let (begin, end, bytes) = (data.begin, data.end, payload.len());
         let fragments = Fragments::of(payload);
         self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes, begun: false })
@@ -193,7 +196,7 @@ impl Reassembly {
 
     /// Delivers what is here of the message that chunk `tsn` belongs to, if that is enough.
     pub(super) fn deliver_part_with(&mut self, tsn: Tsn64, thresholds: Thresholds) {
-        let Some((&first, run)) = self.runs.range(..=tsn).next_back() else { return };
+        let Some((&first, run)) = self.last_until(tsn) else { return };
         if run.last >= tsn && run.bytes >= thresholds.of(run.begun) {
             self.deliver_part(first);
         }
@@ -201,7 +204,7 @@ impl Reassembly {
 
     /// Delivers what is here of the message that is to go on after `cum`.
     pub(super) fn deliver_part_before(&mut self, cum: Tsn64) {
-        let Some((&first, run)) = self.runs.range(..=cum).next_back() else { return };
+        let Some((&first, run)) = self.last_until(cum) else { return };
         if run.last == cum {
             self.deliver_part(first);
         }
@@ -281,7 +284,7 @@ impl Reassembly {
     /// # Errors
     /// It says something else.
     pub(crate) fn check_sequel(&self, tsn: Tsn64, data: &Data<'_>) -> Result<(), &'static str> {
-        let Some((_, open)) = self.runs.range(..tsn).next_back() else { return Ok(()) };
+        let Some((_, open)) = self.last_until(tsn) else { return Ok(()) };
         let is_sequel = open.last.next() == tsn && !open.end && !data.begin;
         if is_sequel && !open.label.agrees(&Label::of(data)) {
             return Err(CONTRADICTION);
@@ -292,6 +295,32 @@ impl Reassembly {
     /// Bytes of the oldest incomplete message that have arrived in one piece.
     pub(crate) fn oldest_partial(&self) -> usize {
         self.runs.first_key_value().map_or(0, |(_, run)| run.bytes)
+    }
+
+    /// The last run that begins at `tsn` or before. In order that is the last of all, which takes no search.
+    fn last_until(&self, tsn: Tsn64) -> Option<(&Tsn64, &Run)> {
+        let last = self.runs.last_key_value()?;
+        if *last.0 <= tsn { Some(last) } else { self.runs.range(..=tsn).next_back() }
+    }
+
+    /// Whether a fragment is the next of the last message, and nothing beyond it has arrived.
+    fn continues_last(&self, tsn: Tsn64, label: &Label) -> bool {
+        let last = self.runs.last_key_value();
+        last.is_some_and(|(_, run)| run.last.next() == tsn && !run.end && run.label.agrees(label))
+    }
+
+    /// As [`Self::join`], for a fragment that continues the last message.
+    fn extend_last(&mut self, tsn: Tsn64, end: bool, payload: Bytes) -> Result<(), &'static str> {
+        let Some(mut last) = self.runs.last_entry() else { return Ok(()) };
+        let run = last.get_mut();
+        (run.last, run.end) = (tsn, end);
+        run.bytes += payload.len();
+        run.fragments.push(payload);
+        if !(run.begin && run.end) {
+            return Ok(());
+        }
+        let (first, run) = last.remove_entry();
+        self.finish(first, run)
     }
 
     /// Puts `run` beside its neighbours.
@@ -324,7 +353,12 @@ impl Reassembly {
         if !(entry.get().begin && entry.get().end) {
             return Ok(());
         }
-        let mut run = entry.remove();
+        let run = entry.remove();
+        self.finish(first, run)
+    }
+
+    /// All fragments of the message that begins at `first` are there.
+    fn finish(&mut self, first: Tsn64, mut run: Run) -> Result<(), &'static str> {
         let Complete { message, chunks } = run.take(first, false);
         if !run.begun {
             return self.complete(run.label, message.payload, run.tsns(chunks));
@@ -351,10 +385,17 @@ impl Reassembly {
             self.ready.push_back(complete);
             return Ok(());
         }
-        if !self.streams.entry(stream).or_default().insert(ssn, complete, tsns) {
-            return Err("a stream sequence number used twice");
+        let inbound = self.streams.entry(stream).or_default();
+        if !inbound.pass(ssn) {
+            let is_new = inbound.insert(ssn, complete, tsns);
+            return is_new.then_some(()).ok_or("a stream sequence number used twice");
         }
-        self.advance(stream);
+        let is_waited_for = !inbound.waiting.is_empty();
+        self.settled.push(tsns);
+        self.ready.push_back(complete);
+        if is_waited_for {
+            self.advance(stream);
+        }
         Ok(())
     }
 
@@ -369,11 +410,19 @@ impl Reassembly {
 }
 
 impl InboundStream {
-    /// Returns false if there is a message with this number.
+    /// Whether message `ssn` is the expected one, and whole. Then the one after it is expected.
+    #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
+    fn pass(&mut self, ssn: Ssn) -> bool {
+        let passes = !self.begun && ssn.0 == self.expected as u16;
+        self.expected += u64::from(passes);
+        passes
+    }
+
+    /// Message `ssn`, which does not [`pass`](Self::pass), waits. Returns false if there is a message with this number.
     #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
     fn insert(&mut self, ssn: Ssn, complete: Complete, tsns: Range) -> bool {
         let ahead = ssn.0.wrapping_sub(self.expected as u16);
-        if ahead == 0 && self.begun {
+        if ahead == 0 {
             return false;
         }
         match self.waiting.entry(self.expected + u64::from(ahead)) {

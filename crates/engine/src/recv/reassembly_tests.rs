@@ -1,8 +1,9 @@
 //! Reassembly against the messages that were cut, in any order of arrival.
 
-use super::Reassembly;
+use super::{Fragments, Label, Reassembly, Run};
 use crate::tsn::Tsn64;
-use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::Data;
@@ -64,10 +65,9 @@ fn cut(messages: &[Sent], first_ssn: u16) -> Vec<Piece> {
     pieces
 }
 
-fn insert(reassembly: &mut Reassembly, piece: &Piece) -> Result<(), &'static str> {
-    let tsn = Tsn64::initial(Tsn(0)).plus(piece.tsn);
-    let data = Data {
-        tsn: tsn.wire(),
+fn data(piece: &Piece) -> Data<'_> {
+    Data {
+        tsn: tsn(piece.tsn).wire(),
         stream: StreamId(piece.stream),
         ssn: Ssn(piece.ssn),
         ppid: Ppid(9),
@@ -76,8 +76,52 @@ fn insert(reassembly: &mut Reassembly, piece: &Piece) -> Result<(), &'static str
         end: piece.end,
         immediate: false,
         payload: &piece.payload,
-    };
-    reassembly.insert(tsn, &data, Bytes::copy_from_slice(&piece.payload))
+    }
+}
+
+fn insert(reassembly: &mut Reassembly, piece: &Piece) -> Result<(), &'static str> {
+    reassembly.insert(tsn(piece.tsn), &data(piece), Bytes::copy_from_slice(&piece.payload))
+}
+
+/// As [`insert`], but a fragment is always searched a place for, whether it comes in order or not.
+fn insert_anywhere(reassembly: &mut Reassembly, piece: &Piece) -> Result<(), &'static str> {
+    if piece.begin && piece.end {
+        return insert(reassembly, piece);
+    }
+    let Piece { begin, end, .. } = *piece;
+    let (tsn, label) = (tsn(piece.tsn), Label::of(&data(piece)));
+    let fragments = Fragments::of(Bytes::copy_from_slice(&piece.payload));
+    let bytes = piece.payload.len();
+    reassembly.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes, begun: false })
+}
+
+/// Chunks of a peer that may contradict itself, mostly in order.
+fn chunks() -> impl Strategy<Value = Vec<Piece>> {
+    let labels = (0..2u16, 0..4u16, prop::bool::weighted(0.2));
+    let flags = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    let chunk = (0..40u32, labels, flags, 0..3u64);
+    prop::collection::vec(chunk, 1..60).prop_map(|chunks| {
+        let mut seen = BTreeSet::new();
+        let pieces =
+            (0..).zip(chunks).map(|(at, (rare, (stream, ssn, unordered), flags, ahead))| {
+                // Three chunks in four have the label of their neighbours.
+                let (stream, ssn) = if rare % 4 == 0 { (stream, ssn) } else { (0, at as u16 / 8) };
+                let tsn = if rare < 8 { at + ahead } else { at };
+                let (begin, end) = flags;
+                let payload = alloc::vec![at as u8; 1 + rare as usize % 3];
+                Piece { tsn, stream, ssn, unordered: unordered && rare < 8, begin, end, payload }
+            });
+        pieces.filter(|piece| seen.insert(piece.tsn)).collect()
+    })
+}
+
+fn read_all(reassembly: &mut Reassembly) -> Vec<(Vec<u8>, u16, bool, bool, usize)> {
+    let parts = core::iter::from_fn(|| reassembly.read());
+    let told = parts.map(|part| {
+        let message = part.message;
+        (message.payload.to_vec(), message.stream.0, message.unordered, message.more, part.chunks)
+    });
+    told.collect()
 }
 
 fn piece(tsn: u64, flags: (bool, bool), ssn: u16) -> Piece {
@@ -125,6 +169,66 @@ proptest! {
         }
         seen.sort_unstable();
         prop_assert_eq!(seen, (0..messages.len()).collect::<Vec<_>>());
+    }
+}
+
+proptest! {
+    /// What comes in order takes shorter ways through the same state.
+    #[test]
+    fn a_fragment_in_order_is_treated_like_any_other(chunks in chunks(), gaps: bool, parts: bool) {
+        let mut both = [Reassembly::default(), Reassembly::default()];
+        for piece in &chunks {
+            both.iter_mut().filter(|_| gaps).for_each(Reassembly::expect_gaps);
+            let [fast, slow] = &mut both;
+            let result = insert(fast, piece);
+            prop_assert_eq!(result, insert_anywhere(slow, piece));
+            if result.is_err() {
+                break;
+            }
+            if parts {
+                both.iter_mut().for_each(|one| one.deliver_part_before(tsn(piece.tsn)));
+            }
+            let [fast, slow] = both.each_mut().map(read_all);
+            prop_assert_eq!(fast, slow);
+            let [fast, slow] = both.each_ref().map(|one| (one.recount(), one.oldest_partial()));
+            prop_assert_eq!(fast, slow);
+        }
+    }
+
+    /// Ordered messages of one chunk against a map from which the expected number is taken as long as it is there.
+    #[test]
+    fn messages_leave_as_from_a_map(
+        first in prop_oneof![Just(0u64), Just(65_530u64)],
+        ahead in prop::collection::vec((0..2u16, 0..6u64), 1..60),
+    ) {
+        let mut reassembly = Reassembly::default();
+        let mut models = [(first, BTreeMap::new()), (first, BTreeMap::new())];
+        for number in 0..first {
+            for stream in 0..2 {
+                let whole = piece(2 * number + u64::from(stream), WHOLE, number as u16);
+                prop_assert_eq!(insert(&mut reassembly, &Piece { stream, ..whole }), Ok(()));
+                prop_assert!(reassembly.read().is_some());
+            }
+        }
+        for (at, (stream, ahead)) in (0..).zip(ahead) {
+            let (expected, waiting) = &mut models[usize::from(stream)];
+            let number = *expected + ahead;
+            let payload = alloc::vec![at as u8];
+            let whole = piece(2 * first + at, WHOLE, number as u16);
+            let result = insert(&mut reassembly, &Piece { stream, payload: payload.clone(), ..whole });
+            let Entry::Vacant(entry) = waiting.entry(number) else {
+                prop_assert!(result.is_err(), "used twice");
+                break;
+            };
+            prop_assert_eq!(result, Ok(()));
+            entry.insert(payload);
+            let mut due = Vec::new();
+            while let Some(payload) = waiting.remove(expected) {
+                due.push((payload, stream, false, false, 1));
+                *expected += 1;
+            }
+            prop_assert_eq!(read_all(&mut reassembly), due);
+        }
     }
 }
 
