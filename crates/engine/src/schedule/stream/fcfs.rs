@@ -23,13 +23,12 @@ impl StreamScheduler for Fcfs {
     }
 
     fn on_sent(&mut self, stream: StreamId, departure: Departure) {
-        let arrival = self.arrivals.get(&stream);
-        if arrival.copied() == departure.next.map(|head| head.arrival) {
-            return;
-        }
-        self.remove(stream);
-        if let Some(head) = departure.next {
-            self.add(stream, head);
+        let Some(head) = departure.next else { return self.remove(stream) };
+        let Some(arrival) = self.arrivals.get_mut(&stream) else { return self.add(stream, head) };
+        let before = core::mem::replace(arrival, head.arrival);
+        if before != head.arrival {
+            self.order.remove(&(before, stream));
+            self.order.insert((head.arrival, stream));
         }
     }
 
@@ -50,7 +49,10 @@ impl StreamScheduler for Fcfs {
 mod tests {
     use super::super::testing::Bench;
     use super::Fcfs;
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
     use manypath_wire::StreamId;
+    use proptest::prelude::*;
 
     #[test]
     fn order_of_arrival() {
@@ -72,5 +74,36 @@ mod tests {
         let not_three = |stream| stream != StreamId(3);
         assert_eq!(bench.send_for(None, &not_three), Some(1));
         assert_eq!(bench.send(9), [3, 3, 2]);
+    }
+    proptest! {
+        #[test]
+        fn the_oldest_message_of_those_that_may_leave_is_next(
+            steps in prop::collection::vec((0..8u8, 0..4u16), 1..80),
+        ) {
+            let mut bench = Bench::new(Fcfs::default());
+            let mut model = BTreeMap::<u64, u16>::new();
+            for (at, (what, stream)) in (0..).zip(steps) {
+                let others = |other: StreamId| other.0 != stream;
+                match what {
+                    0..=3 => {
+                        bench.queue(stream, 10, 1);
+                        model.insert(at, stream);
+                    }
+                    4 => {
+                        bench.drop_stream(stream);
+                        model.retain(|_, other| *other != stream);
+                    }
+                    _ => {
+                        let oldest = model.iter().find(|(_, other)| others(StreamId(**other)));
+                        let oldest = oldest.map(|(at, other)| (*at, *other));
+                        let sent = bench.send_for(None, &others);
+                        prop_assert_eq!(sent, oldest.map(|(_, other)| other));
+                        oldest.and_then(|(at, _)| model.remove(&at));
+                    }
+                }
+            }
+            let left: Vec<_> = model.into_values().collect();
+            prop_assert_eq!(bench.send(99), left);
+        }
     }
 }

@@ -68,9 +68,11 @@ impl StreamScheduler for WeightedFair {
     }
 
     fn on_sent(&mut self, stream: StreamId, departure: Departure) {
-        self.remove(stream);
         let now = self.now.entry(departure.lane).or_default();
         let share = self.shares.entry(stream).or_default();
+        if let Some((done, _)) = share.queued.take() {
+            self.order.remove(&(done, stream));
+        }
         if share.lane != departure.lane {
             // It competes with others now, whose time has gone on faster or slower.
             share.lane = departure.lane;
