@@ -14,8 +14,9 @@ use manypath_wire::StreamId;
 pub(crate) struct Mapping {
     kind: StreamMapping,
     dynamic: Option<DynamicMap>,
-    /// Bytes that wait on the streams of each path (dynamic mapping).
-    unsent: BTreeMap<PathId, usize>,
+    /// Bytes that wait on the streams of each path, and on those that have none (dynamic mapping). No less than do:
+    /// what is withdrawn counts until the next plan.
+    unsent: BTreeMap<Option<PathId>, usize>,
     /// Paths on which streams of failed paths go next, before the path's own.
     guests_next: PathSet,
 }
@@ -29,11 +30,12 @@ impl Mapping {
     }
 
     /// Streams are tied to paths as `kind` says from now on, also those on which something waits.
-    pub(super) fn follow(&mut self, kind: &StreamMapping) {
+    pub(super) fn follow(&mut self, kind: &StreamMapping, streams: &OutboundStreams) {
         if self.kind != *kind {
             *self = Self::new(kind);
             // What waits has no path yet.
             self.dynamic.iter_mut().for_each(|dynamic| dynamic.incomplete = true);
+            self.count_unsent(streams);
         }
     }
 
@@ -74,16 +76,23 @@ impl Mapping {
 
     /// Bytes that wait on the streams of `path` (dynamic mapping).
     pub(crate) fn unsent_on(&self, path: PathId) -> usize {
-        self.unsent.get(&path).copied().unwrap_or_default()
+        self.unsent.get(&Some(path)).copied().unwrap_or_default()
+    }
+
+    /// Whether something may wait that may begin on `path` while these paths are `usable`, as far as streams are tied to
+    /// paths: otherwise no stream need be asked.
+    pub(super) fn may_begin_on(&self, path: PathId, usable: PathSet) -> bool {
+        let fits = |home: PathId| home == path || !usable.contains(home);
+        let mut waiting = self.unsent.iter().filter(|(_, bytes)| **bytes > 0);
+        self.dynamic.is_none() || waiting.any(|(home, _)| home.is_none_or(fits))
     }
 
     /// `bytes` more wait on `stream`.
     pub(super) fn on_queued(&mut self, stream: StreamId, bytes: usize) {
         let Some(dynamic) = &mut self.dynamic else { return };
-        match dynamic.home(stream) {
-            Some(home) => *self.unsent.entry(home).or_default() += bytes,
-            None => dynamic.incomplete = true,
-        }
+        let home = dynamic.home(stream);
+        dynamic.incomplete |= home.is_none();
+        *self.unsent.entry(home).or_default() += bytes;
     }
 
     /// `bytes` of a stream have left on `path`.
@@ -94,8 +103,7 @@ impl Mapping {
         }
         let Some(dynamic) = &mut self.dynamic else { return };
         dynamic.on_sent(stream, path, bytes);
-        let home = dynamic.home(stream);
-        if let Some(unsent) = home.and_then(|home| self.unsent.get_mut(&home)) {
+        if let Some(unsent) = self.unsent.get_mut(&dynamic.home(stream)) {
             *unsent -= bytes;
         }
     }
@@ -128,9 +136,7 @@ impl Mapping {
         self.unsent.clear();
         let Some(dynamic) = &self.dynamic else { return };
         for (id, stream) in streams.iter() {
-            if let Some(home) = dynamic.home(id) {
-                *self.unsent.entry(home).or_default() += stream.unsent();
-            }
+            *self.unsent.entry(dynamic.home(id)).or_default() += stream.unsent();
         }
     }
 }

@@ -63,6 +63,7 @@ mod stream;
 mod streams;
 mod tail;
 mod undelivered;
+mod urgent;
 mod wanted;
 mod window;
 mod withdraw;

@@ -11,6 +11,7 @@ use super::reliability::Terms;
 use super::reset::Gate;
 use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
 use super::streams::OutboundStreams;
+use super::urgent::UrgentStreams;
 use crate::config::{Config, StreamOptions};
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::DynamicMap;
@@ -103,6 +104,7 @@ impl Taker {
 pub(crate) struct SendQueue {
     pub(super) streams: OutboundStreams,
     pub(super) scheduler: Box<dyn StreamScheduler>,
+    pub(super) urgent: UrgentStreams,
     /// Messages that may be given up.
     pub(super) perishables: Perishables,
     /// Messages whose end the user has not given yet.
@@ -141,6 +143,7 @@ impl SendQueue {
         Self {
             streams: OutboundStreams::default(),
             scheduler,
+            urgent: UrgentStreams::default(),
             perishables: Perishables::default(),
             unfinished: Unfinished::default(),
             ending: false,
@@ -173,7 +176,7 @@ impl SendQueue {
                 self.scheduler.on_more(id, head, stream.unsent);
             }
         }
-        self.mapping.follow(&config.stream_mapping);
+        self.mapping.follow(&config.stream_mapping, &self.streams);
     }
 
     /// Nothing waits: gives memory back.
@@ -200,6 +203,7 @@ impl SendQueue {
         stream.push(Waiting { arrival, ppid, unordered, begun: false, part, rest, terms });
         self.perishables.insert(MessageKey { stream: id, arrival }, terms);
         self.arrivals += 1;
+        self.urgent.update(id, stream);
         // Whose turn has begun keeps it until the message ends.
         let has_turn = self.begun == Some(id);
         match stream.head() {
@@ -215,11 +219,12 @@ impl SendQueue {
         used.or_else(|| self.options.get(&stream).copied()).unwrap_or_default()
     }
 
-    pub(super) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
-        self.scheduler.set_options(stream, options);
-        self.options.insert(stream, options);
-        if let Some(stream) = self.streams.get_mut(stream) {
+    pub(super) fn set_options(&mut self, id: StreamId, options: StreamOptions) {
+        self.scheduler.set_options(id, options);
+        self.options.insert(id, options);
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.options = options;
+            self.urgent.update(id, stream);
         }
     }
 
@@ -328,6 +333,7 @@ impl SendQueue {
             self.perishables.on_begun(key, fragment.terms);
         }
         stream.path = Some(path);
+        self.urgent.update(id, stream);
         self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
         if fragment.end || interleaving {
@@ -354,6 +360,7 @@ impl SendQueue {
         let (mut messages, mut bytes) = (0, 0);
         for (stream, outbound) in self.streams.split_off(limit) {
             self.scheduler.remove(stream);
+            self.urgent.remove(stream);
             for Waiting { arrival, terms, .. } in &outbound.waiting {
                 self.perishables.remove(MessageKey { stream, arrival: *arrival }, *terms);
             }
@@ -391,8 +398,13 @@ impl SendQueue {
         if self.mapping.dynamic().is_some() {
             // An interactive message need not wait until every bulk stream had its turn.
             let urgent = |id| self.is_interactive(id) && self.may_begin(id, taker);
-            if let Some(id) = self.scheduler.next(lane, &urgent) {
+            if self.urgent.iter().any(urgent)
+                && let Some(id) = self.scheduler.next(lane, &urgent)
+            {
                 return Some(id);
+            }
+            if !self.mapping.may_begin_on(taker.path, taker.usable) {
+                return None;
             }
         }
         let Some(guests) = self.mapping.are_guests_next(taker.path) else {

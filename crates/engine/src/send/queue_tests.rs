@@ -2,16 +2,18 @@
 
 use super::super::reliability::Terms;
 use super::{Fragment, Number, SendQueue, Taker};
-use crate::config::{Config, StreamScheduling};
+use crate::config::{Config, StreamClass, StreamOptions, StreamScheduling};
 use crate::path::testing::measured;
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::Room;
 use crate::send::Outgoing;
+use crate::send::perishable::MessageKey;
 use crate::send::stream::MAX_ORDERED;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::{Ppid, Ssn, StreamId};
+use proptest::prelude::*;
 
 fn queue() -> SendQueue {
     SendQueue::new(&Config { stream_scheduling: StreamScheduling::Fcfs, ..Config::default() })
@@ -246,13 +248,18 @@ fn no_more_messages_are_begun_than_the_peer_can_hold() {
     assert_eq!(streams[12..], [4; 9]);
 }
 
+fn replan(queue: &mut SendQueue, now: Instant) {
+    let (paths, usable) = measured(&[20, 40, 400]);
+    let room = (1 << 20, Room { window: 1 << 20, waiting: 0, non_renegable: true });
+    queue.mapping.replan(now, (&paths, usable), room, &mut queue.streams);
+}
+
 /// Three paths with a stream each (dynamic mapping); the stream of each path.
 fn mapped_dynamically() -> (SendQueue, [u16; 3]) {
     let mut queue = mapped("dynamic");
     (0..3).for_each(|stream| push(&mut queue, stream, false, 2500));
-    let (paths, usable) = measured(&[20, 40, 400]);
-    let room = (1 << 20, Room { window: 1 << 20, waiting: 0, non_renegable: true });
-    queue.mapping.replan(Instant::ZERO, (&paths, usable), room, &mut queue.streams);
+    replan(&mut queue, Instant::ZERO);
+    let (_, usable) = measured(&[20, 40, 400]);
     let home = |stream| queue.mapping().home(StreamId(stream), usable);
     let of_path = |path| (0..3).find(|stream| home(*stream) == Some(PathId(path))).unwrap();
     let streams = [0, 1, 2].map(of_path);
@@ -291,4 +298,56 @@ fn a_helper_goes_on_with_the_message_that_it_has_begun() {
     assert_eq!(queue.next(taker(1, &usable), 1000), rest, "held up or not");
     assert_eq!(queue.next(taker(2, &usable), 1000), rest, "home");
     assert_eq!(queue.next(taker(0, &usable), 1000), None);
+}
+
+/// The choice of the dynamic mapping when every stream is asked.
+fn next_of_all(queue: &SendQueue, taker: Taker) -> Option<StreamId> {
+    let lane = queue.lane(taker.path);
+    let may = |id| queue.may_begin(id, taker);
+    let urgent = |id| queue.is_interactive(id) && may(id);
+    queue.scheduler.next(lane, &urgent).or_else(|| queue.scheduler.next(lane, &may))
+}
+
+/// One step of a course: what is done, with which stream, over which path of those that are usable.
+fn step(queue: &mut SendQueue, at: u64, (what, stream, path, usable): (u8, u16, u8, &[u8])) {
+    let id = StreamId(stream);
+    match what {
+        0..=4 => push(queue, stream, false, 1 + usize::from(what) * 700),
+        5 => {
+            let class = if path == 0 { StreamClass::Bulk } else { StreamClass::Interactive };
+            queue.set_options(id, StreamOptions { class, ..StreamOptions::default() });
+        }
+        6 => replan(queue, Instant::ZERO + Duration::from_millis(at * 300)),
+        7 => {
+            let first = queue.streams.get(id).and_then(|stream| stream.waiting.front());
+            if let Some(arrival) = first.map(|first| first.arrival) {
+                queue.withdraw(MessageKey { stream: id, arrival });
+            }
+        }
+        8 => drop(queue.cut_short(id)),
+        9 => drop(queue.limit_streams(6 + stream)),
+        _ => drop(next(queue, path, usable)),
+    }
+}
+
+proptest! {
+    #[test]
+    fn streams_that_are_not_asked_could_not_have_begun(
+        scheduling in prop::sample::select(alloc::vec!["fcfs", "round-robin", "weighted-fair", "sparse-first"]),
+        steps in prop::collection::vec((0..24u8, 0..8u16, 0..3u8, 1..8u8), 1..120),
+    ) {
+        let mut config = Config { streams: 8, ..Config::dynamic() };
+        config.stream_scheduling = scheduling.parse().unwrap();
+        let mut queue = SendQueue::new(&config);
+        for (at, (what, stream, path, mask)) in (0..).zip(steps) {
+            let usable: Vec<u8> = (0..3).filter(|path| mask >> path & 1 == 1).collect();
+            if stream < queue.stream_count {
+                step(&mut queue, at, (what, stream, path, &usable));
+            }
+            for path in usable.iter().filter(|_| queue.begun.is_none()) {
+                let taker = taker(*path, &usable);
+                prop_assert_eq!(queue.next_to_begin(taker), next_of_all(&queue, taker));
+            }
+        }
+    }
 }

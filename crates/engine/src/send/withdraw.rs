@@ -28,6 +28,7 @@ impl SendQueue {
         stream.unsent -= waiting.rest.len();
         self.bytes -= waiting.rest.len();
         self.messages -= 1;
+        self.urgent.update(key.stream, stream);
         if at == 0 {
             self.scheduler.remove(key.stream);
             if let Some(head) = stream.head() {
@@ -62,6 +63,7 @@ impl SendQueue {
         self.messages -= 1;
         let bytes = core::mem::take(&mut stream.departing);
         let (path, next) = (stream.path, stream.head());
+        self.urgent.update(id, stream);
         self.perishables.remove(MessageKey { stream: id, arrival }, end.terms);
         let lane = path.and_then(|path| self.lane(path));
         self.scheduler.on_sent(id, Departure { lane, bytes, next });

@@ -41,7 +41,8 @@ pub(crate) struct StreamReport {
 /// The map and what it is made from.
 #[derive(Debug, Default)]
 pub(crate) struct DynamicMap {
-    homes: Homes,
+    /// The path of each stream, by its number: asked several times a chunk.
+    homes: Vec<Option<PathId>>,
     /// When streams were moved last.
     moved: BTreeMap<StreamId, Instant>,
     /// Until when streams wait that have been moved.
@@ -59,7 +60,7 @@ pub(crate) struct DynamicMap {
 impl DynamicMap {
     /// The path of `stream`, once it has one.
     pub(crate) fn home(&self, stream: StreamId) -> Option<PathId> {
-        self.homes.get(&stream).copied()
+        self.homes.get(usize::from(stream.0)).copied().flatten()
     }
 
     /// Whether `stream` waits, so as not to overtake itself.
@@ -139,8 +140,8 @@ impl DynamicMap {
     /// The present map, with streams that have no usable path placed beside the others.
     fn completed(&self, paths: &[PathView], streams: &[StreamView]) -> Homes {
         let fixed = streams.iter().map(|stream| {
-            let home = self.homes.get(&stream.id).copied();
-            let home = home.filter(|home| paths.iter().any(|path| path.id == *home));
+            let home =
+                self.home(stream.id).filter(|home| paths.iter().any(|path| path.id == *home));
             let mut view = *stream;
             view.options.pinned = view.options.pinned.or(home);
             view
@@ -172,7 +173,7 @@ impl DynamicMap {
     ) {
         let id = report.view.id;
         let Some(new) = target.get(&id).copied() else { return };
-        let old = self.homes.get(&id).copied().filter(|old| usable.contains(*old));
+        let old = self.home(id).filter(|old| usable.contains(*old));
         if old == Some(new) {
             return;
         }
@@ -180,11 +181,19 @@ impl DynamicMap {
         if old.is_some() && !rested {
             return;
         }
-        self.homes.insert(id, new);
+        self.move_to(id, new);
         let Some(old) = old.filter(|_| report.under_way) else { return };
         let delay = |id| paths.get(id).map_or(Duration::ZERO, |path| path.rtt().forward_delay());
         self.moved.insert(id, now);
         self.held.insert(id, now + delay(old).saturating_sub(delay(new)));
+    }
+
+    fn move_to(&mut self, stream: StreamId, home: PathId) {
+        let at = usize::from(stream.0);
+        if self.homes.len() <= at {
+            self.homes.resize(at + 1, None);
+        }
+        self.homes[at] = Some(home);
     }
 
     fn view(&self, path: &Path) -> PathView {
