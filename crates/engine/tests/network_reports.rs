@@ -19,7 +19,11 @@ fn path(path: u8) -> PathAddr {
 }
 
 fn endpoint(host: u8, paths: u8) -> Endpoint {
-    let config = Config { port: 7, accept: host == 2, ..Config::default() };
+    endpoint_at(host, 7, paths)
+}
+
+fn endpoint_at(host: u8, port: u16, paths: u8) -> Endpoint {
+    let config = Config { port, accept: host == 2, ..Config::default() };
     let mut endpoint = Endpoint::new(config, [host; 32]);
     for path in 0..paths {
         let addr = address(host, path);
@@ -172,6 +176,37 @@ fn a_blocked_socket_gets_no_data_and_stops_no_other_path() {
     assert!(poll(&mut a).is_none(), "both are full");
     a.handle_backpressure(NOW, address(1, 0), false);
     assert_eq!(carry(&mut a, &mut z), [path(0)], "nothing was forgotten");
+}
+
+#[test]
+fn every_association_that_waited_for_a_socket_goes_on_when_it_takes_packets_again() {
+    let (mut a, mut z) = (endpoint_at(1, 0, 2), endpoint(2, 2));
+    let ids = [(); 4].map(|()| {
+        let id = a.connect(NOW, address(2, 0), 7).expect("a port of its own");
+        exchange(&mut a, &mut z);
+        id
+    });
+    for local in [address(1, 0), address(1, 1)] {
+        a.handle_backpressure(NOW, local, true);
+    }
+    for id in [ids[0], ids[3]] {
+        a.send(NOW, id, message(1000)).unwrap();
+    }
+    assert!(poll(&mut a).is_none());
+    a.send(NOW, ids[2], message(1000)).unwrap();
+    a.handle_backpressure(NOW, address(1, 1), false);
+    assert_eq!(carry(&mut a, &mut z), [path(1); 3], "whether it was asked meanwhile or not");
+    exchange(&mut a, &mut z);
+
+    a.handle_backpressure(NOW, address(1, 1), true);
+    a.send(NOW, ids[1], message(1000)).unwrap();
+    assert!(poll(&mut a).is_none());
+    // One that is over is not waited for.
+    a.abort(NOW, ids[1], b"");
+    exchange(&mut a, &mut z);
+    a.handle_backpressure(NOW, address(1, 0), false);
+    a.send(NOW, ids[0], message(1000)).unwrap();
+    assert_eq!(carry(&mut a, &mut z), [path(0)]);
 }
 
 fn message(size: usize) -> Outgoing {

@@ -23,6 +23,8 @@ pub(super) struct Registry {
     /// Those that may have something to send. Each change can move their deadline, so it is worked
     /// out only when somebody asks for it before they have become silent.
     ready: BTreeSet<AssociationId>,
+    /// Those that became silent while a socket of theirs took no packets: they may have something for it.
+    held_back: BTreeSet<AssociationId>,
     /// The one that sent last: the turn is with the next.
     last_sender: Option<AssociationId>,
     pub(super) index: Index,
@@ -145,9 +147,17 @@ impl Registry {
         }
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.is_ready = false;
+            if entry.association.paths.has_blocked() {
+                self.held_back.insert(id);
+            }
             entry.deadline = entry.association.deadline();
             entry.deadline.map(|at| self.deadlines.insert((at, id)));
         }
+    }
+
+    /// Those that may have something for sockets that take packets again.
+    pub(super) fn take_held_back(&mut self) -> BTreeSet<AssociationId> {
+        core::mem::take(&mut self.held_back)
     }
 
     /// Whose turn it is to send, in a round over all that may have something.
@@ -188,6 +198,7 @@ impl Registry {
         self.index.remove(id, &entry.keys);
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);
+        self.held_back.remove(&id);
         self.followers.remove(&id);
         // Also where we began: the peer may have begun at the same time, by a cookie with the same tag of ours.
         self.ended.add(entry.association.handshake.local_tag);

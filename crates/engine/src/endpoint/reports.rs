@@ -120,7 +120,7 @@ impl Endpoint {
             self.blocked.push(local);
             return;
         }
-        for id in self.registry.ids() {
+        for id in self.registry.take_held_back() {
             self.with(now, id, |_, _| ());
         }
     }

@@ -81,6 +81,11 @@ impl Paths {
         }
     }
 
+    /// Whether the socket of any path takes no packets.
+    pub(crate) fn has_blocked(&self) -> bool {
+        !self.blocked.is_empty()
+    }
+
     /// Whether the socket of path `id` takes packets.
     pub(crate) fn is_open(&self, id: PathId) -> bool {
         !self.blocked.contains(id)
