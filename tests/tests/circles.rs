@@ -13,7 +13,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("engine", 3),
     ("flow", 8),
     ("lab", 2),
-    ("net", 14),
     ("pkt", 2),
     ("rules", 7),
     ("sctp", 4),

@@ -1,9 +1,10 @@
 //! A path's socket in the user's poll.
 
+use crate::any_io::Io;
 use crate::bind::Opened;
 use crate::error_queue::{ErrorKind, Quote};
 use crate::lent::{LentIo, Line};
-use crate::path_io::{Io, PathIo, UdpIo};
+use crate::path_io::{PathIo, UdpIo};
 use crate::receive::Datagram;
 use crate::socket::{PathSocket, SocketStatus};
 use crate::socket_option;

@@ -182,8 +182,8 @@ impl Driver {
     /// # Errors
     /// When the port is taken or not permitted; the text says what to do.
     pub fn listen(&mut self, at: Carrier) -> io::Result<()> {
-        let seat = self.exchange.seat.as_ref();
-        self.exchange.carriage.streams.listen(at, seat)
+        let shared = self.exchange.seat.as_ref().map(Seat::listeners);
+        self.exchange.carriage.streams.listen(at, shared)
     }
 
     /// Passes connections to TLS ports that do not name our protocol on to one other server, as they are. Without it they
@@ -195,7 +195,7 @@ impl Driver {
     /// Accepts no more connections that carry packets: another process does.
     pub fn stop_listening(&mut self) {
         self.exchange.carriage.streams.stop_listening();
-        self.exchange.seat.iter().for_each(Seat::stop_listening);
+        self.exchange.seat.iter().for_each(|seat| seat.listeners().stop());
     }
 
     /// What carries a path, if that is not the usual UDP port of the peer.

@@ -1,15 +1,15 @@
 //! The socket layer against the real kernel: loopback, and namespaces where root makes them.
 
+use crate::any_io::Io;
 use crate::bind::{self, LocalBinding, Opened, UdpPort, open_native};
 use crate::error_queue::Quote;
 use crate::inherited::Inherited;
 use crate::interfaces::interfaces;
 use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
-use crate::path_io::Io;
 use crate::receive::ReceiveBuffers;
-use crate::send::Packets;
 use crate::socket::{Lacks, PathSocket, REPORT_PAUSE, REPORTS_PER_PAUSE, TooBig, Unreachable};
 use crate::socket_option::{self, receive_overflows};
+use crate::waiting::Packets;
 use manypath_engine::{Ecn, Instant};
 use socket2::SockRef;
 use std::io;

@@ -26,10 +26,12 @@
 //! [`Driver::timeout`] come due at once.
 
 mod ancillary;
+mod any_io;
 mod apart;
 mod arrivals;
 mod bind;
 mod bound;
+mod carriage;
 mod carried;
 mod carriers;
 mod clock;
@@ -48,6 +50,7 @@ mod kernel_tests;
 mod lent;
 mod limits;
 mod links;
+mod listeners;
 mod loopback;
 mod loops;
 mod moderation;
@@ -56,6 +59,7 @@ mod moderation;
 mod namespace;
 mod netlink;
 mod offload;
+mod open;
 mod parcels;
 mod path_io;
 mod ping;
@@ -66,23 +70,22 @@ mod route;
 #[cfg(test)]
 mod scripted;
 mod send;
-mod siblings;
 mod signals;
 mod sockaddr;
 mod socket;
 mod socket_option;
 mod steering;
+mod stray;
 mod transparent;
 mod tun;
 mod udp_holder;
+mod waiting;
 
 #[cfg(test)]
 extern crate self as manypath_net;
 
 pub use apart::{Apart, ApartInterface, interfaces_apart, is_bridge};
-pub use bind::{
-    BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
-};
+pub use bind::{LocalBinding, UdpPort, check_native};
 pub use carried::{LocalTime, carried, local_time};
 pub use carriers::{Behind, Carrier, Carriers, Proxy, STREAM_PORT, Wrap, Wrapper, proxy_header};
 pub use clock::{Clock, SuspendWatch};
@@ -96,6 +99,7 @@ pub use links::{Link, links};
 pub use loopback::loopback_pair;
 pub use loops::{Loops, Seat};
 pub use netlink::{NetworkWatch, News};
+pub use open::{BufferHelper, enlarge_buffers_through, force_buffers};
 pub use parcels::Parcel;
 pub use ping::PingSocket;
 pub use probe::{ProbeReport, Probes, ReportKind};

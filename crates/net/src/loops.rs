@@ -2,15 +2,16 @@
 //! one socket at each address. The kernel chooses the socket (`steering.rs`).
 //!
 //! What is shared is here: the sockets of an address, which are opened together because their order names the loops; and
-//! for each loop a box in which the others put what is not theirs (`siblings.rs`), and whether it is to end.
+//! for each loop a box in which the others put what is not theirs (`stray.rs`), and whether it is to end.
 
-use crate::bind::open_group;
-use crate::siblings::Stray;
+use crate::listeners::Listeners;
+use crate::open::open_group;
+use crate::stray::Stray;
 use mio::Waker;
 use socket2::Socket;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ const MAX_STRAYS: usize = 256;
 pub struct Loops {
     groups: Mutex<BTreeMap<Place, Group>>,
     /// Sockets at which all loops accept connections.
-    listeners: Mutex<BTreeMap<SocketAddr, Socket>>,
+    listeners: Listeners,
     boxes: Vec<Inbox>,
     begun: Instant,
 }
@@ -69,7 +70,7 @@ impl Loops {
     #[must_use]
     pub fn seats(count: usize) -> Vec<Seat> {
         let boxes = (0..count).map(|_| Inbox::default()).collect();
-        let (groups, listeners, begun) = (Mutex::default(), Mutex::default(), Instant::now());
+        let (groups, listeners, begun) = (Mutex::default(), Listeners::default(), Instant::now());
         let loops = Arc::new(Self { groups, listeners, boxes, begun });
         (0..count).map(|index| Seat { loops: loops.clone(), index }).collect()
     }
@@ -221,32 +222,9 @@ impl Seat {
         });
     }
 
-    /// The socket at which all loops accept connections to `addr`, which the first of them opens: whoever is free accepts.
-    pub(crate) fn listener(
-        &self,
-        addr: SocketAddr,
-        open: impl FnOnce(SocketAddr) -> io::Result<Socket>,
-    ) -> io::Result<Socket> {
-        let mut listeners = lock(&self.loops.listeners);
-        if let Some(listener) = listeners.get(&addr) {
-            return listener.try_clone();
-        }
-        let listener = open(addr)?;
-        listeners.insert(addr, listener.try_clone()?);
-        Ok(listener)
-    }
-
-    /// A loop could not listen: those that have not begun to listen at `addr` open it anew.
-    pub(crate) fn forget_listener(&self, addr: SocketAddr) {
-        lock(&self.loops.listeners).remove(&addr);
-    }
-
-    /// No loop accepts connections any more: the port is free for another process at once.
-    pub(crate) fn stop_listening(&self) {
-        for listener in std::mem::take(&mut *lock(&self.loops.listeners)).into_values() {
-            // It cannot fail but for a socket that does not listen any more.
-            let _ = listener.shutdown(Shutdown::Both);
-        }
+    /// The sockets at which all loops accept connections.
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.loops.listeners
     }
 
     /// Puts a stray into the box of the next loop. False if that is full.

@@ -1,10 +1,11 @@
 //! Sockets to ask with, outside of any association: what leaves, what comes back, and what the kernel and the
 //! network say about it.
 
+use crate::any_io::Io;
 use crate::bind::{self, LocalBinding, UdpPort};
 use crate::error_queue::{ErrorKind, ErrorReport};
 use crate::inherited::Inherited;
-use crate::path_io::{Io, PathIo};
+use crate::path_io::PathIo;
 use crate::receive::ReceiveBuffers;
 use manypath_engine::Ecn;
 use socket2::SockRef;

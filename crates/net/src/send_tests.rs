@@ -3,6 +3,8 @@ use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::scripted::ScriptedIo;
 use crate::socket::{REPORT_PAUSE, REPORTS_PER_PAUSE};
 use manypath_engine::Duration;
+use manypath_engine::Ecn;
+use std::net::SocketAddr;
 
 const REMOTE: &str = "192.0.2.1:9899";
 

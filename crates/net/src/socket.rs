@@ -4,7 +4,7 @@ use crate::counters::Counters;
 use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::offload::Offload;
 use crate::path_io::PathIo;
-use crate::send::Waiting;
+use crate::waiting::Waiting;
 use manypath_engine::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;

@@ -79,7 +79,7 @@ const fn jump_unless_equal(value: u32, over: usize) -> sock_filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::open_group;
+    use crate::open::open_group;
     use std::net::UdpSocket;
     use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! What carries SCTP packets beside the usual UDP port: other UDP ports, and TCP or TLS where UDP does not get through.
 
 mod behind;
-mod carriage;
 mod hello;
 #[cfg(test)]
 mod hello_properties;
@@ -13,11 +12,10 @@ mod ways;
 mod wrap;
 
 pub use behind::{Behind, proxy_header};
-pub(crate) use carriage::Carriage;
 pub use proxy::Proxy;
 pub(crate) use stream::{Over, Packed};
-pub(crate) use streams::{Link, StreamsConfig};
-pub(crate) use ways::Ways;
+pub(crate) use streams::{Link, Streams, StreamsConfig};
+pub(crate) use ways::{Ways, is_init};
 pub use wrap::{Wrap, Wrapper};
 
 use std::fmt;

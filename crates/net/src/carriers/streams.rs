@@ -12,9 +12,8 @@ use super::stream::{Inbox, Over, Stream};
 use super::watch::{Tokens, Watch};
 use super::wrap::Wrapper;
 use super::{Carrier, Carriers};
-use crate::bind;
 use crate::counters::Counters;
-use crate::loops::Seat;
+use crate::listeners::Listeners;
 use crate::socket_option;
 pub(super) use admission::host_of;
 use admission::{Handshakes, MAX_STREAMS};
@@ -130,11 +129,11 @@ impl Streams {
     }
 
     /// Accepts connections at a port of all addresses of this host.
-    pub(crate) fn listen(&mut self, at: Carrier, seat: Option<&Seat>) -> io::Result<()> {
+    pub(crate) fn listen(&mut self, at: Carrier, shared: Option<&Listeners>) -> io::Result<()> {
         let port = at.port();
         self.leaves = false;
-        let listener = |addr| match seat {
-            Some(seat) => seat.listener(addr, listener),
+        let listener = |addr| match shared {
+            Some(shared) => shared.get(addr, listener),
             None => listener(addr),
         };
         let v4 = SocketAddr::from(([0; 4], port));
@@ -146,7 +145,7 @@ impl Streams {
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => None,
             Err(error) => {
                 // A socket that is kept for all loops would leave clients waiting.
-                seat.into_iter().for_each(|seat| seat.forget_listener(at_v4));
+                shared.into_iter().for_each(|shared| shared.forget(at_v4));
                 return Err(error);
             }
             Ok(socket) => Some(socket),
@@ -477,9 +476,25 @@ fn listener(addr: SocketAddr) -> io::Result<Socket> {
     // Connections of before may still be waiting for their end.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&SockAddr::from(addr)).map_err(|error| bind::explain_tcp(&error, addr))?;
-    socket.listen(BACKLOG).map_err(|error| bind::explain_tcp(&error, addr))?;
+    socket.bind(&SockAddr::from(addr)).map_err(|error| explain_listen(&error, addr))?;
+    socket.listen(BACKLOG).map_err(|error| explain_listen(&error, addr))?;
     Ok(socket)
+}
+
+/// Why no connections are accepted at a TCP port.
+fn explain_listen(error: &io::Error, addr: SocketAddr) -> io::Error {
+    let port = addr.port();
+    let text = match error.raw_os_error() {
+        Some(libc::EADDRINUSE) => format!(
+            "TCP port {port} is in use by another program (`ss -ltnp sport = :{port}` shows which): stop that one or \
+             choose another port"
+        ),
+        Some(libc::EACCES) => {
+            format!("TCP port {port} needs root or CAP_NET_BIND_SERVICE (ports above 1023 do not)")
+        }
+        _ => format!("cannot listen at TCP port {port}: {error}"),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 /// Begins a connection.

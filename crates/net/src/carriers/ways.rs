@@ -12,8 +12,8 @@
 //! the endpoint knows.
 
 use super::{Carrier, Carriers};
-use crate::send::Packets;
 use crate::socket::Unreachable;
+use crate::waiting::Packets;
 use manypath_engine::{Duration, Instant, PathAddr};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -332,7 +332,7 @@ impl Way {
 }
 
 /// Whether a packet is without a tag.
-pub(super) fn is_init(packet: &[u8]) -> bool {
+pub(crate) fn is_init(packet: &[u8]) -> bool {
     packet.get(4..8) == Some(&[0; 4])
 }
 

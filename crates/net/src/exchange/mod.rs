@@ -1,8 +1,11 @@
 //! What goes on between the endpoint and its sockets, in bounded turns.
 
+mod siblings;
+mod streams;
+
 use crate::arrivals::{self, Arrivals};
 use crate::bound::Bound;
-use crate::carriers::Carriage;
+use crate::carriage::Carriage;
 use crate::counters::Counters;
 use crate::error_queue::ErrorKind;
 use crate::flood::{self, Flood};
@@ -10,9 +13,9 @@ use crate::loops::Seat;
 use crate::moderation::Moderation;
 use crate::parcels::Parcels;
 use crate::receive::Datagram;
-use crate::send::{MAX_DATAGRAM, Packets};
-use crate::siblings::Report;
 use crate::socket::{Lacks, TooBig};
+use crate::stray::Report;
+use crate::waiting::{MAX_DATAGRAM, Packets};
 use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
 use std::collections::BTreeSet;
 

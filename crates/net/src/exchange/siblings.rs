@@ -8,12 +8,13 @@
 //! messages, for which the kernel asks no program, and to packets that the kernel has put together (GRO) behind one with
 //! another tag. All others name their loop.
 
+use super::Exchange;
 use crate::carriers::{Carrier, Link, Over, Packed};
-use crate::error_queue::{ErrorKind, Quote};
-use crate::exchange::Exchange;
+use crate::error_queue::ErrorKind;
 use crate::loops::Seat;
 use crate::receive::Datagram;
 use crate::socket::Lacks;
+use crate::stray::{Report, Stray, What};
 use manypath_engine::{Ecn, Instant, PathAddr};
 use mio::Token;
 use std::net::SocketAddr;
@@ -24,40 +25,6 @@ const SHUTDOWN_COMPLETE: u8 = 14;
 const TAG_REFLECTED: u8 = 1;
 /// Where the first chunk begins.
 const FIRST_CHUNK: usize = 12;
-
-/// Something that concerns no association of a loop.
-#[derive(Debug)]
-pub(crate) struct Stray {
-    local: SocketAddr,
-    /// Loops that have not seen it.
-    left: usize,
-    what: What,
-}
-
-#[derive(Debug)]
-enum What {
-    Packet {
-        from: SocketAddr,
-        ecn: Ecn,
-        bytes: Vec<u8>,
-    },
-    Report(Report),
-    /// A connection that carries packets of an association of the loop `to`, and those that have come.
-    Stream {
-        to: usize,
-        link: Box<Link>,
-        packets: Vec<Vec<u8>>,
-    },
-}
-
-/// What the network has said of a packet of ours.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Report {
-    pub(crate) kind: ErrorKind,
-    pub(crate) remote: SocketAddr,
-    pub(crate) mtu: u16,
-    pub(crate) quote: Quote,
-}
 
 impl Seat {
     /// Whether a packet may be for another loop.
