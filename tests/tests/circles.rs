@@ -11,7 +11,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("cli", 2),
     ("control", 3),
     ("engine", 3),
-    ("flow", 8),
     ("lab", 2),
     ("pkt", 2),
     ("rules", 7),

@@ -1,6 +1,6 @@
 //! What happened to the flows: the notifications for the user of a mux.
 
-use crate::table::FlowId;
+use crate::id::FlowId;
 use core::net::SocketAddr;
 
 /// Why a flow was refused.

@@ -5,7 +5,7 @@
 //! its flow until both sides have ended it; then its opener may use it again, with the next
 //! generation.
 
-use crate::table::FlowId;
+use crate::id::FlowId;
 use alloc::vec::Vec;
 use core::ops::Range;
 

@@ -34,9 +34,11 @@ mod event;
 mod feed;
 mod flow;
 mod form;
+mod id;
 mod lanes;
 pub mod message;
 mod mux;
+mod share;
 mod status;
 mod table;
 
@@ -50,10 +52,11 @@ pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
 pub use feed::{Fed, feed, unsent_limit};
 pub use form::Flows;
+pub use id::FlowId;
 pub use message::{Beyond, Destination, HostName, Passed, RelayAnswer, SeenAt};
-pub use mux::{FlowMux, Share};
+pub use mux::FlowMux;
+pub use share::Share;
 pub use status::{FlowCounters, FlowState, FlowStatus};
-pub use table::FlowId;
 
 use manypath_engine::Ppid;
 

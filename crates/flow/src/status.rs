@@ -1,6 +1,6 @@
 //! Snapshots for people and tools.
 
-use crate::mux::Share;
+use crate::share::Share;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;

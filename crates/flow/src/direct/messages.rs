@@ -5,7 +5,7 @@ use super::send;
 use super::{DirectFlow, DirectPeer, FLOW, Framing, Phase};
 use crate::error::{FlowError, WriteError};
 use crate::event::FlowEvent;
-use crate::table::FlowId;
+use crate::id::FlowId;
 use crate::{PPID_DIRECT, PPID_END};
 use bytes::Bytes;
 use manypath_engine::{Message, Outgoing, Ppid, StreamId};

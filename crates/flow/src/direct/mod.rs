@@ -13,8 +13,8 @@ mod receive;
 mod send;
 
 use crate::event::FlowEvent;
+use crate::id::FlowId;
 use crate::status::{FlowCounters, FlowState, FlowStatus};
-use crate::table::FlowId;
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;
 pub use framing::Framing;

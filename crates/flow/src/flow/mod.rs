@@ -8,7 +8,7 @@ pub(crate) use send::{End, Invitation, Send};
 
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Beyond, Body, Control};
-use crate::mux::{Share, Turn};
+use crate::share::{Share, Turn};
 use crate::status::{FlowState, FlowStatus};
 use alloc::boxed::Box;
 use core::net::SocketAddr;

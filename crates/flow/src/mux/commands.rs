@@ -1,13 +1,14 @@
 //! What the user asks for.
 
-use super::{FlowMux, Share};
+use super::FlowMux;
 use crate::INITIAL_CREDIT;
 use crate::error::{OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
 use crate::flow::{End, Flow, Invitation, Phase};
+use crate::id::FlowId;
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Accept, Body, Open};
-use crate::table::FlowId;
+use crate::share::Share;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::SocketAddr;

@@ -9,9 +9,9 @@
 use super::FlowMux;
 use crate::error::FlowError;
 use crate::flow::{End, Flow, Hints, Phase};
+use crate::id::FlowId;
 use crate::lanes::LaneKey;
 use crate::message::{Body, Credit, Probe, Report, Return, Want};
-use crate::table::FlowId;
 use core::time::Duration;
 use manypath_window::Adjustment;
 

@@ -4,9 +4,9 @@ use super::FlowMux;
 use crate::error::FlowError;
 use crate::event::{FlowEvent, Refusal};
 use crate::flow::{End, Flow, Phase, Recv};
+use crate::id::FlowId;
 use crate::lanes::{Age, LaneKey, Opener};
 use crate::message::{Accept, Body, Control, Finish, Open, Parsed};
-use crate::table::FlowId;
 use crate::{
     PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER, PPID_DATAGRAM_OF_ACCEPTOR,
     PPID_DATAGRAM_OF_OPENER,

@@ -15,10 +15,11 @@ use crate::config::FlowConfig;
 use crate::datagrams::Datagrams;
 use crate::event::FlowEvent;
 use crate::flow::{End, Flow, Invitation, Phase};
+use crate::id::FlowId;
 use crate::lanes::{LaneKey, Lanes, Opener};
 use crate::message::Control;
 use crate::status::{FlowCounters, FlowStatus};
-use crate::table::{FlowId, FlowTable};
+use crate::table::FlowTable;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -26,8 +27,6 @@ use manypath_engine::Instant;
 use manypath_window::Budget;
 use relaying::Relaying;
 use rotation::Rotation;
-pub use rotation::Share;
-pub(crate) use turns::Turn;
 
 /// An ordered control message that waits to be sent.
 #[derive(Debug)]

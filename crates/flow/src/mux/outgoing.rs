@@ -1,12 +1,12 @@
 //! What is said to the peer.
 
 use super::FlowMux;
-#[cfg(doc)]
-use super::Share;
 use crate::flow::{End, Flow, Invitation};
+use crate::id::FlowId;
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Body, Credit, Finish, Probe, Return, Want};
-use crate::table::FlowId;
+#[cfg(doc)]
+use crate::share::Share;
 use crate::{PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER};
 use bytes::Bytes;
 use core::time::Duration;

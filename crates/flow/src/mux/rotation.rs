@@ -11,29 +11,13 @@
 
 use super::turns::Turns;
 use crate::flow::Flow;
-use crate::table::FlowId;
+use crate::id::FlowId;
+use crate::share::Share;
 use core::time::Duration;
 
 /// Messages of urgent flows between two of the others, where these have any: however much the urgent
 /// ones send, the others keep a ninth.
 const URGENT_RUN: u32 = 8;
-
-/// A flow's part of what the association can send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
-    /// How often it sends a turn's bytes in its turn; 0 counts as 1. Flows of the same urgency share the
-    /// association in proportion to this.
-    pub weight: u16,
-    /// Whether it goes before flows that are not. They keep a small part.
-    pub urgent: bool,
-}
-
-impl Default for Share {
-    /// Weight 1, not urgent.
-    fn default() -> Self {
-        Self { weight: 1, urgent: false }
-    }
-}
 
 /// The flows that have something to send. Some may be gone: whoever takes one looks.
 #[derive(Debug, Default)]

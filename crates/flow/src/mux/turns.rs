@@ -17,7 +17,7 @@
 //! ```
 
 use crate::flow::Flow;
-use crate::table::FlowId;
+use crate::id::FlowId;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
@@ -34,17 +34,6 @@ const MOMENT: Duration = Duration::from_millis(1);
 const LONG_ROUND: Duration = Duration::from_millis(500);
 /// Turns ahead of its own that a flow is asked to write for it.
 const AHEAD: usize = 8;
-
-/// What a flow has used of its turns.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Turn {
-    /// Bytes that it may still send in its turn.
-    left: i64,
-    /// The round that this is about.
-    round: u32,
-    /// It goes before the flows that wait for their turns.
-    early: bool,
-}
 
 /// The flows of one urgency that have something to send.
 #[derive(Debug, Default)]
