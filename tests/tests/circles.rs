@@ -13,7 +13,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("engine", 3),
     ("lab", 2),
     ("pkt", 2),
-    ("rules", 7),
     ("sctp", 4),
     ("shim", 5),
     ("trust", 2),

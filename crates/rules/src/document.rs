@@ -8,8 +8,7 @@
 //! ```
 
 use crate::config::Layers;
-use crate::error::RuleError;
-use crate::file::FileError;
+use crate::error::{FileError, RuleError};
 use crate::rule::{Chain, Policy, Rule};
 use crate::table::{Place, Table};
 use std::fmt;

@@ -1,6 +1,9 @@
-//! What is wrong with a rule, in words that say what to do.
+//! What is wrong with a rule or a file of rules, in words that say what to do.
 
+use crate::kept_file::KeptFileError;
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 
 /// What is wrong with a rule or a file of rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,3 +40,32 @@ impl fmt::Display for RuleError {
 }
 
 impl std::error::Error for RuleError {}
+
+/// Why a table could not be read or written.
+#[derive(Debug)]
+pub enum FileError {
+    /// The operating system said no.
+    Io(PathBuf, io::Error),
+    /// A line is wrong.
+    Rule(PathBuf, RuleError),
+    /// What was asked for cannot be done to the table.
+    Edit(RuleError),
+}
+
+impl From<KeptFileError> for FileError {
+    fn from(error: KeptFileError) -> Self {
+        Self::Io(error.path, error.error)
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Rule(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Edit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}

@@ -1,7 +1,8 @@
 //! What would happen to a connection, and why: the answer in words.
 
+use crate::rule::Query;
 use crate::rule::{Chain, Policy, Protocol, Rule};
-use crate::table::{Decider, Place, Query, Table};
+use crate::table::{Decider, Place, Table};
 use serde::Serialize;
 use std::fmt;
 

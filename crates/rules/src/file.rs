@@ -2,26 +2,12 @@
 
 use crate::config::{Part, Sources};
 use crate::document::Document;
-use crate::error::RuleError;
-use crate::kept_file::KeptFileError;
-use std::fmt;
-use std::io;
+use crate::error::{FileError, RuleError};
 use std::path::PathBuf;
 
 /// The files of the caller's table: `rules` and `services` of its configuration; see [`Sources::usual`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulesFile(Sources);
-
-/// Why a table could not be read or written.
-#[derive(Debug)]
-pub enum FileError {
-    /// The operating system said no.
-    Io(PathBuf, io::Error),
-    /// A line is wrong.
-    Rule(PathBuf, RuleError),
-    /// What was asked for cannot be done to the table.
-    Edit(RuleError),
-}
 
 impl RulesFile {
     /// A file that the user has named: nothing else is read.
@@ -71,24 +57,6 @@ impl RulesFile {
         })
     }
 }
-
-impl From<KeptFileError> for FileError {
-    fn from(error: KeptFileError) -> Self {
-        Self::Io(error.path, error.error)
-    }
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Rule(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Edit(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
 
 #[cfg(test)]
 mod tests {

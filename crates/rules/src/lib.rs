@@ -50,9 +50,9 @@ pub use config::{
     Layer, Layers, Migration, Part, Sources, goes_with_container, migrate, state_folder,
 };
 pub use document::Document;
-pub use error::RuleError;
+pub use error::{FileError, RuleError};
 pub use explain::{Explanation, Step};
-pub use file::{FileError, RulesFile};
+pub use file::RulesFile;
 pub use findings::Finding;
 pub use kept_file::{
     KeptFile, KeptFileError, Opener, open_kept_file, open_through, open_to_append,
@@ -60,9 +60,9 @@ pub use kept_file::{
 pub use network::Network;
 pub use options::{Announce, Class, Encrypt, Form, Options, Profile, StepAside};
 pub use ports::Ports;
-pub use rule::{Chain, Policy, Protocol, Rule};
+pub use rule::{Chain, Policy, Protocol, Query, Rule};
 pub use shimrules::{Command as ShimrulesCommand, USAGE as SHIMRULES_USAGE};
 pub use source::{Client, Identity, Source};
-pub use table::{Decider, Decision, Place, Query, Table};
+pub use table::{Decider, Decision, Place, Table};
 pub use uplinks::{PathDown, PathLimits, Uplinks};
 pub use via::{RelayHost, Via};

@@ -7,6 +7,10 @@ use crate::via::Via;
 use serde::Serialize;
 use std::fmt;
 
+/// What may follow chain and policy of a rule.
+const WORDS: &str = "tcp, udp, any, host ADDRESS, net ADDRESS/PREFIX, port N, ports N-M, \
+     from=ADDRESS/PREFIX, key=SHA256:..., peer=NAME, then KEY=VALUE";
+
 /// What a rule may say beyond yes and no. What is absent is left as the stack has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Options {
@@ -240,7 +244,7 @@ impl Options {
     /// Reads one `KEY=VALUE`.
     pub(crate) fn set(&mut self, word: &str) -> Result<(), RuleError> {
         let Some((key, value)) = word.split_once('=') else {
-            return Err(RuleError::unknown("word", word, crate::parse::WORDS));
+            return Err(RuleError::unknown("word", word, WORDS));
         };
         let was_said = match key {
             "half-close" => self.half_close.replace(switch(key, value)?).is_some(),

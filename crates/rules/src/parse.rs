@@ -13,10 +13,6 @@ use crate::source::Source;
 use crate::uplinks::PathDown;
 use std::str::FromStr;
 
-/// What may follow chain and policy.
-pub(crate) const WORDS: &str = "tcp, udp, any, host ADDRESS, net ADDRESS/PREFIX, port N, ports N-M, \
-     from=ADDRESS/PREFIX, key=SHA256:..., peer=NAME, then KEY=VALUE";
-
 impl FromStr for Chain {
     type Err = RuleError;
 

@@ -3,10 +3,10 @@
 use crate::network::Network;
 use crate::options::Options;
 use crate::ports::Ports;
-use crate::source::Source;
-use crate::table::Query;
+use crate::source::{Client, Source};
 use serde::Serialize;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// The side of a connection that a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -55,6 +55,39 @@ pub struct Rule {
     pub source: Source,
     /// How what it enables is carried.
     pub options: Options,
+}
+
+/// A connection that somebody asks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Query<'a> {
+    /// [`Chain::Remote`] for a connect, [`Chain::Local`] for a service.
+    pub chain: Chain,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The destination of a connect; the address of a service. The unspecified address stands for
+    /// a service on every address: rules that name one are then not about it.
+    pub address: SocketAddr,
+    /// The peer that asks for the service. Without it, rules that name peers match nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<&'a Client>,
+}
+
+impl<'a> Query<'a> {
+    /// Asks whether a connect, or datagrams, of this host are carried, and how.
+    #[must_use]
+    pub const fn remote(protocol: Protocol, address: SocketAddr) -> Self {
+        Self { chain: Chain::Remote, protocol, address, client: None }
+    }
+
+    /// Asks whether `client` may reach a service of this host, and how.
+    #[must_use]
+    pub const fn local(
+        protocol: Protocol,
+        address: SocketAddr,
+        client: Option<&'a Client>,
+    ) -> Self {
+        Self { chain: Chain::Local, protocol, address, client }
+    }
 }
 
 impl Rule {

@@ -1,7 +1,7 @@
 //! The table as a stack looks it up.
 
 use crate::options::Options;
-use crate::rule::{Chain, Policy, Protocol, Rule};
+use crate::rule::{Chain, Policy, Protocol, Query, Rule};
 use crate::source::Client;
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -13,39 +13,6 @@ pub struct Table {
     pub(crate) local: Option<Policy>,
     pub(crate) remote: Policy,
     pub(crate) rules: Vec<Rule>,
-}
-
-/// A connection that somebody asks about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Query<'a> {
-    /// [`Chain::Remote`] for a connect, [`Chain::Local`] for a service.
-    pub chain: Chain,
-    /// The protocol.
-    pub protocol: Protocol,
-    /// The destination of a connect; the address of a service. The unspecified address stands for
-    /// a service on every address: rules that name one are then not about it.
-    pub address: SocketAddr,
-    /// The peer that asks for the service. Without it, rules that name peers match nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client: Option<&'a Client>,
-}
-
-impl<'a> Query<'a> {
-    /// Asks whether a connect, or datagrams, of this host are carried, and how.
-    #[must_use]
-    pub const fn remote(protocol: Protocol, address: SocketAddr) -> Self {
-        Self { chain: Chain::Remote, protocol, address, client: None }
-    }
-
-    /// Asks whether `client` may reach a service of this host, and how.
-    #[must_use]
-    pub const fn local(
-        protocol: Protocol,
-        address: SocketAddr,
-        client: Option<&'a Client>,
-    ) -> Self {
-        Self { chain: Chain::Local, protocol, address, client }
-    }
 }
 
 /// Where a rule stands: its list and its number in it, from 1.

@@ -2,8 +2,7 @@
 
 use super::{PathEntry, PathSelector, PathWish, PathWord, parse};
 use crate::config::Layers;
-use crate::error::RuleError;
-use crate::file::FileError;
+use crate::error::{FileError, RuleError};
 use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};

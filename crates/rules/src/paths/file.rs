@@ -2,8 +2,7 @@
 
 use super::{PathEntry, PathsDocument};
 use crate::config::{Part, Sources};
-use crate::error::RuleError;
-use crate::file::FileError;
+use crate::error::{FileError, RuleError};
 use std::path::PathBuf;
 
 /// The files of the caller's path policies: `paths` of its configuration; see [`Sources::usual`].
