@@ -14,7 +14,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("lab", 2),
     ("pkt", 2),
     ("sctp", 4),
-    ("shim", 5),
     ("trust", 2),
     ("wire", 4),
 ];

@@ -1,8 +1,8 @@
 //! The command: starting it under the filter, following it to its end.
 
 use crate::filter::Filter;
-use crate::machine::Servers;
 use crate::options::RunError;
+use crate::seccomp::Servers;
 use crate::seccomp::{self, Listener};
 use crate::signals::Mask;
 use manypath_control::ControlSocket;

@@ -2,7 +2,8 @@
 
 use crate::handover::Handover;
 use crate::program::LastThread;
-use crate::seccomp::{Listener, Trap};
+use crate::seccomp::Listener;
+use crate::trap::Trap;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 

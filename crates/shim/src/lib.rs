@@ -11,7 +11,7 @@
 //! * [`launcher`](run): starts command and stack, one loop, signals, exit status;
 //! * `command`, `signals` and the line to the stack: the three partners of the launcher;
 //! * `supervisor`: what each trapped call and each reply of the stack does;
-//! * `accept`: what becomes of the program's listening sockets, and of clients that come to them;
+//! * `supervisor::accept`: what becomes of the program's listening sockets, and of clients that come to them;
 //! * `table`: the connections; `program` and `memory`: looking at the program's things;
 //! * [`manypath_gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
 //! * `machine`: what the kernel, containers and services let us do here; `filter`, `seccomp`: the kernel facility.
@@ -21,7 +21,6 @@
 //! forbids plain TCP, the connect fails instead.
 //! This is a translation, not a sandbox: a program that wants to get around it can.
 
-mod accept;
 mod accesses;
 mod command;
 mod descriptors;
@@ -39,12 +38,14 @@ mod seccomp;
 mod signals;
 mod supervisor;
 mod table;
+mod trap;
 
 use manypath_gate::{address, gate, socket, stack_link};
 
 pub use launcher::run;
-pub use machine::{Obstacle, Plan, Servers, look};
+pub use machine::{Obstacle, Plan, look};
 pub use manypath_gate::{ServerChoice, StackChoice};
 pub use options::{Outcome, RunError, RunOptions, ShimState};
 pub use parent::end_with_parent;
 pub use report::Report;
+pub use seccomp::Servers;

@@ -212,7 +212,7 @@ fn fault() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Servers;
+    use crate::seccomp::Servers;
 
     fn own() -> File {
         File::open("/proc/self/mem").unwrap()

@@ -2,12 +2,9 @@
 
 use crate::filter::Filter;
 use crate::handover::Sockets;
-use crate::machine::Servers;
-use crate::memory::Memory;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::rc::Rc;
 
 /// Says that a filter costs no speculation barriers; without it kernels before 5.16 slow down
 /// every filtered program.
@@ -68,35 +65,6 @@ pub(crate) struct Notification {
     pub(crate) args: [u64; 6],
 }
 
-/// One trapped call, and what it names.
-#[derive(Debug, Clone)]
-pub(crate) struct Trap {
-    /// The notification's identity.
-    pub(crate) id: u64,
-    /// The calling thread.
-    pub(crate) thread: libc::pid_t,
-    /// The architecture whose numbers and convention the call has, as `AUDIT_ARCH_*`.
-    pub(crate) arch: u32,
-    /// System call number.
-    pub(crate) call: u32,
-    /// The call's arguments.
-    pub(crate) args: [u64; 6],
-    pub(crate) memory: Rc<Memory>,
-}
-
-impl Trap {
-    pub(crate) fn new(call: Notification, memory: Memory) -> Self {
-        let Notification { id, thread, arch, call, args } = call;
-        Self { id, thread, arch, call, args, memory: Rc::new(memory) }
-    }
-
-    /// As the kernel has told of it.
-    pub(crate) const fn notification(&self) -> Notification {
-        let Self { id, thread, arch, call, args, .. } = *self;
-        Notification { id, thread, arch, call, args }
-    }
-}
-
 /// The answer to a trapped call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -106,6 +74,17 @@ pub(crate) enum Answer {
     Value(i64),
     /// The call fails with this error number.
     Error(i32),
+}
+
+/// How a program gets a connection that the launcher has accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Servers {
+    /// Descriptor and answer come in one step.
+    OneStep,
+    /// The program is given the descriptor, and is told its number then (Linux 5.9 to 5.13).
+    TwoSteps,
+    /// Not at all: peers reach the program's listening sockets by plain TCP (Linux 5.6 to 5.8).
+    Never,
 }
 
 /// The descriptor at which trapped calls arrive.

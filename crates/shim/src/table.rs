@@ -1,7 +1,7 @@
 //! The program's connections that the launcher knows, by socket and by open.
 
 use crate::gate::GateId;
-use crate::seccomp::Trap;
+use crate::trap::Trap;
 use libc::pollfd;
 use manypath_control::{SocketOptions, Transport};
 use manypath_gate::join::Join;

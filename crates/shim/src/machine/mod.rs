@@ -9,7 +9,7 @@ mod plan;
 mod steps;
 
 pub use obstacle::Obstacle;
-pub use plan::{Plan, Servers};
+pub use plan::Plan;
 pub(crate) use steps::{SIGNATURE, is_question};
 
 use crate::filter::NATIVE;

@@ -3,6 +3,7 @@
 use super::obstacle::Obstacle;
 use super::steps::Step;
 use super::{Found, System, Tried};
+use crate::seccomp::Servers;
 
 /// What a launcher does on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,17 +16,6 @@ pub enum Plan {
     Nested,
     /// The program runs as if there were no launcher.
     Outside(Obstacle),
-}
-
-/// How a program gets a connection that the launcher has accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Servers {
-    /// Descriptor and answer come in one step.
-    OneStep,
-    /// The program is given the descriptor, and is told its number then (Linux 5.9 to 5.13).
-    TwoSteps,
-    /// Not at all: peers reach the program's listening sockets by plain TCP (Linux 5.6 to 5.8).
-    Never,
 }
 
 /// The first kernel with everything that clients need.

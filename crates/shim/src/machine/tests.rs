@@ -1,7 +1,8 @@
 //! What follows from what was found, in every combination.
 
 use super::steps::{RECORD, Step};
-use super::{Found, Obstacle, Plan, Servers, System, Tried, version};
+use super::{Found, Obstacle, Plan, System, Tried, version};
+use crate::seccomp::Servers;
 
 const PRESENT: (u32, u32) = (6, 18);
 

@@ -3,9 +3,10 @@
 use super::Supervisor;
 use super::datagrams::Called;
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::Answer;
 use crate::socket::{self, Kind};
 use crate::table::{Caller, Connection, Phase, Purpose};
+use crate::trap::Trap;
 use manypath_control::Request;
 use manypath_gate::egress::Protocol;
 use std::io;

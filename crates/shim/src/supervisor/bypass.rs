@@ -6,9 +6,10 @@ use super::attempt::{Attempt, read_address};
 use crate::address::{self, ProgramAddress};
 use crate::filter::{Architecture, I386_SOCKETCALL};
 use crate::memory::Memory;
-use crate::seccomp::{Answer, Notification, Trap};
+use crate::seccomp::{Answer, Notification};
 use crate::socket::{self, Kind};
 use crate::table::Purpose;
+use crate::trap::Trap;
 use std::os::fd::{AsFd, RawFd};
 
 /// The arguments of a connect by another calling convention.

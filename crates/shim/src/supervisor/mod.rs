@@ -13,13 +13,14 @@
 //!        plain TCP <--------+--> errno                 +--------> Failed                     Closed
 //! ```
 //!
-//! Where the files are: `attempt` the calls that connect, `ahead` those that do not wait for the stack's first answer, `names` the calls that ask for addresses
+//! Where the files are: `accept` everything about servers, `attempt` the calls that connect, `ahead` those that do not wait for the stack's first answer, `names` the calls that ask for addresses
 //! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
 //! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
 //! true answer only the stack knows, `datagrams` everything of UDP,
 //! `traffic` what the stacks have carried, `named` memory of programs of other users,
 //! `bypass` calls that go past the shim, `reach` programs that cannot be looked into.
 
+mod accept;
 mod ahead;
 mod attempt;
 mod bypass;
@@ -36,10 +37,6 @@ mod replies;
 mod send;
 mod traffic;
 
-pub(crate) use names::cut_name;
-pub(crate) use questions::Whose;
-
-use crate::accept::Accepts;
 use crate::accesses::Accesses;
 use crate::descriptors::Descriptors;
 use crate::filter::Architecture;
@@ -48,10 +45,12 @@ use crate::memory::Source;
 use crate::only_sctp::OnlySctp;
 use crate::options::RunOptions;
 use crate::report::Report;
-use crate::seccomp::{Answer, Listener, Notification, Trap};
+use crate::seccomp::{Answer, Listener, Notification};
 use crate::socket;
 use crate::stack_link::StackLink;
 use crate::table::{Connection, Table};
+use crate::trap::Trap;
+use accept::Accepts;
 use ahead::Ahead;
 use bypass::is_foreign;
 use clock::Ticks;

@@ -2,9 +2,10 @@
 
 use super::Supervisor;
 use super::names::give;
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::Answer;
 use crate::socket;
 use crate::table::Phase;
+use crate::trap::Trap;
 use libc::tcp_info;
 use manypath_control::{Request, Way};
 use manypath_gate::Told;

@@ -1,7 +1,8 @@
 //! What the stack says.
 
+use super::Supervisor;
 use super::completion::own_name;
-use super::{Supervisor, Whose};
+use super::questions::Whose;
 use crate::seccomp::Answer;
 use crate::table::{Connection, Phase};
 use manypath_control::status::FallbackReason;

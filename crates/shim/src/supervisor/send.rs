@@ -7,8 +7,9 @@
 use super::Supervisor;
 use super::attempt::Attempt;
 use crate::memory::Memory;
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::Answer;
 use crate::table::{Caller, Payload, Purpose};
+use crate::trap::Trap;
 use socket2::SockRef;
 use std::io;
 use std::os::fd::AsFd;

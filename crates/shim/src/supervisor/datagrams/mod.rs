@@ -19,7 +19,7 @@ mod receive;
 mod send;
 mod system;
 
-use crate::seccomp::Trap;
+use crate::trap::Trap;
 pub(super) use connect::Called;
 pub(super) use message::Message;
 use receive::HeldReceive;

@@ -5,8 +5,9 @@ use super::connect::Called;
 use super::message::{Message, without_source};
 use super::{Phase, system};
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::Answer;
 use crate::supervisor::send::gather;
+use crate::trap::Trap;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 

@@ -6,7 +6,7 @@
 
 use super::take::Accepted;
 use crate::program;
-use crate::seccomp::Trap;
+use crate::trap::Trap;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

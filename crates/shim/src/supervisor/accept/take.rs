@@ -5,9 +5,11 @@ use super::waiting::Waiter;
 use crate::accesses::What;
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
 use crate::program;
-use crate::seccomp::{Answer, NotGiven, Place, Trap};
+use crate::seccomp::{Answer, NotGiven, Place};
 use crate::socket;
-use crate::supervisor::{Supervisor, cut_name};
+use crate::supervisor::Supervisor;
+use crate::supervisor::names::cut_name;
+use crate::trap::Trap;
 use manypath_control::Request;
 use socket2::SockRef;
 use std::io;
@@ -28,7 +30,7 @@ pub(super) struct Accepted {
 }
 
 /// A process has a connection already, under a number that it was not told: the call was interrupted between the
-/// two steps ([`crate::machine::Servers::TwoSteps`]). Nobody can take it away again, and given to another process it
+/// two steps ([`crate::seccomp::Servers::TwoSteps`]). Nobody can take it away again, and given to another process it
 /// would stay open when that one closes it. So it waits for the next call of the same process, most likely the
 /// repetition.
 #[derive(Debug, Clone, Copy)]

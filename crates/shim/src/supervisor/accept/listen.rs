@@ -2,11 +2,13 @@
 
 use super::waiting::Waiting;
 use crate::address;
-use crate::machine::Servers;
 use crate::report::Report;
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::Answer;
+use crate::seccomp::Servers;
 use crate::socket;
-use crate::supervisor::{Supervisor, Whose};
+use crate::supervisor::Supervisor;
+use crate::supervisor::questions::Whose;
+use crate::trap::Trap;
 use manypath_control::{Listener, Reply, Request};
 use std::fs::{self, File};
 use std::io;
