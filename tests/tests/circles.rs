@@ -10,7 +10,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("cgroup", 3),
     ("cli", 2),
     ("control", 3),
-    ("engine", 3),
     ("lab", 2),
     ("pkt", 2),
     ("sctp", 4),

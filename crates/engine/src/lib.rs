@@ -20,6 +20,8 @@ extern crate std;
 mod allowance;
 mod association;
 mod authentication;
+#[cfg(any(test, feature = "fuzzing"))]
+mod choices;
 mod config;
 mod delivery;
 mod ecn;

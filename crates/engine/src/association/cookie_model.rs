@@ -3,7 +3,7 @@
 use super::announcement::{Announcement, MAX_EXTENSIONS};
 use super::cookie::{Cookie, CookieKeys, TieTags, decode, encode};
 use crate::authentication::{Offer, RANDOM_LEN};
-use crate::fuzzing::Choices;
+use crate::choices::Choices;
 use crate::path::PathAddr;
 use crate::path::pairing::MAX_ADDRESSES;
 use crate::protection::KeyOffer;

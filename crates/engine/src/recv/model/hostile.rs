@@ -1,8 +1,8 @@
 //! Chunks of a peer that keeps no rule: whatever it sends, what the receive window says is held is
 //! what is held, and it stays within the limits.
 
+use crate::choices::Choices;
 use crate::config::{Config, NrSack};
-use crate::fuzzing::Choices;
 use crate::recv::Receiver;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -2,9 +2,9 @@
 //! them given up: each that is not given up is delivered once, whole or in parts that make it up, and in
 //! the order of its stream. Of those that are given up the user is told if it has got parts.
 
+use crate::choices::Choices;
 use crate::config::{Config, NrSack};
 use crate::event::Message;
-use crate::fuzzing::Choices;
 use crate::recv::{DataOutcome, Receiver};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! The tracker against a set of TSNs.
 
-use crate::fuzzing::Choices;
+use crate::choices::Choices;
 use crate::ranges::{Range, RangeSet};
 use crate::recv::tracker::{Seen, Tracker};
 use crate::tsn::Tsn64;
