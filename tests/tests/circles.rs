@@ -14,7 +14,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("pkt", 2),
     ("sctp", 4),
     ("trust", 2),
-    ("wire", 4),
 ];
 
 /// The modules that can be reached from themselves.

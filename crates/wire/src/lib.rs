@@ -25,11 +25,14 @@ pub mod parameter;
 #[cfg(test)]
 mod testing;
 mod tlv;
+mod unknown_action;
 
 pub use cause::{Cause, CauseWriter, Causes};
 pub use chunk::Chunk;
 pub use error::{NoRoom, ParseError};
 pub use packet::{CommonHeader, Cover, Packet, PacketWriter};
 pub use parameter::{Parameter, ParameterWriter, Parameters};
+
+pub use unknown_action::UnknownAction;
 
 pub use numbers::{Fsn, Mid, Ppid, Ssn, StreamId, Tsn, VerificationTag};

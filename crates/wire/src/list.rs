@@ -1,8 +1,9 @@
 //! Lists of fixed-size numbers: borrowed from a packet when read, from values when written.
 
+use crate::numbers::{StreamId, Tsn};
 use core::fmt;
 
-mod sealed {
+pub(crate) mod sealed {
     /// Keeps [`Item`](super::Item) closed: its implementations are the lists of SCTP.
     pub trait Sealed {}
 }
@@ -143,8 +144,8 @@ impl<T: Item> ExactSizeIterator for ListIter<'_, T> {}
 
 macro_rules! item {
     ($name:ty, $wire:ty, $from:expr, $to:expr) => {
-        impl sealed::Sealed for $name {}
-        impl Item for $name {
+        impl $crate::list::sealed::Sealed for $name {}
+        impl $crate::list::Item for $name {
             type Wire = $wire;
 
             fn from_wire(wire: $wire) -> Self {
@@ -158,19 +159,15 @@ macro_rules! item {
     };
 }
 
+pub(crate) use item;
+
 item!(u16, [u8; 2], Self::from_be_bytes, Self::to_be_bytes);
-item!(crate::Tsn, [u8; 4], |wire| Self(u32::from_be_bytes(wire)), |tsn: Self| tsn.0.to_be_bytes());
-item!(crate::StreamId, [u8; 2], |wire| Self(u16::from_be_bytes(wire)), |id: Self| id
-    .0
-    .to_be_bytes());
-item!(crate::chunk::SkippedStream, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
-item!(crate::chunk::SkippedMessage, [u8; 8], Self::from_be_bytes, Self::to_be_bytes);
-item!(crate::chunk::GapBlock, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
+item!(Tsn, [u8; 4], |wire| Self(u32::from_be_bytes(wire)), |tsn: Self| tsn.0.to_be_bytes());
+item!(StreamId, [u8; 2], |wire| Self(u16::from_be_bytes(wire)), |id: Self| id.0.to_be_bytes());
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbers::Tsn;
     use std::format;
 
     const WIRE: List<'static, Tsn> = List::from_wire(&[[0, 0, 0, 1], [0xFF, 0, 0, 2]]);

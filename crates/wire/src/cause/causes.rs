@@ -3,64 +3,16 @@
 use super::Cause;
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
-use crate::tlv::{TlvError, Tlvs};
+use crate::tlv::{Causes, TlvError, Tlvs};
 use core::fmt;
 
-/// The error causes of a chunk, borrowed. Equal when their bytes are, but for the padding of the last
-/// one, which a chunk may or may not count.
-///
-/// ```text
-///  0                   1                   2                   3
-///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-/// |          Cause Code           |         Cause Length          |
-/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-/// /                  Cause-Specific Information                   /
-/// \                                                               \
-/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Causes<'a> {
-    bytes: &'a [u8],
-}
-
 impl<'a> Causes<'a> {
-    /// No causes.
-    pub const EMPTY: Self = Self { bytes: &[] };
-
-    /// Causes as they stand in a chunk, or as [`CauseWriter`] wrote them.
-    pub const fn from_bytes(bytes: &'a [u8]) -> Self {
-        Self { bytes }
-    }
-
     /// The causes in order. After an error in a cause's header nothing more comes, for nobody knows
     /// where the next one begins; after an error in its value the next one does.
     pub const fn iter(&self) -> CauseIter<'a> {
-        CauseIter { tlvs: Tlvs::new(self.bytes) }
-    }
-
-    /// The bytes, with or without the padding of the last cause.
-    pub const fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// Size in bytes without the padding of the last cause, which no chunk's Length counts.
-    pub fn encoded_len(&self) -> usize {
-        Tlvs::unpadded_len(self.bytes)
-    }
-
-    pub(crate) fn unpadded(&self) -> &'a [u8] {
-        self.bytes.get(..self.encoded_len()).unwrap_or(self.bytes)
+        CauseIter { tlvs: Tlvs::new(self.as_bytes()) }
     }
 }
-
-impl PartialEq for Causes<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.unpadded() == other.unpadded()
-    }
-}
-
-impl Eq for Causes<'_> {}
 
 impl<'a> IntoIterator for Causes<'a> {
     type Item = Result<Cause<'a>, ParseError>;

@@ -13,6 +13,7 @@ mod cookie;
 mod data;
 mod unrecognized;
 
+pub use crate::tlv::Causes;
 pub use any::Cause;
-pub use causes::{CauseIter, CauseWriter, Causes};
+pub use causes::{CauseIter, CauseWriter};
 pub use unrecognized::ParameterTypes;

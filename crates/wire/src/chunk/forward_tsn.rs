@@ -3,7 +3,7 @@
 use super::{RawChunk, types};
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
-use crate::list::List;
+use crate::list::{List, item};
 use crate::numbers::{Ssn, StreamId, Tsn};
 use core::fmt;
 
@@ -44,6 +44,8 @@ pub struct SkippedStream {
 
 /// Skipped streams in the order of the chunk.
 pub type SkippedStreams<'a> = List<'a, SkippedStream>;
+
+item!(SkippedStream, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
 
 impl SkippedStream {
     pub(crate) fn from_be_bytes([s0, s1, n0, n1]: [u8; 4]) -> Self {

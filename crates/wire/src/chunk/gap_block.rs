@@ -1,6 +1,6 @@
 //! Gap Ack Blocks and lists of TSNs, as SACK and NR-SACK carry them.
 
-use crate::list::List;
+use crate::list::{List, item};
 use crate::numbers::Tsn;
 use core::fmt;
 
@@ -13,6 +13,8 @@ pub struct GapBlock {
     /// Offset of the highest TSN from the Cumulative TSN Ack.
     pub end: u16,
 }
+
+item!(GapBlock, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
 
 impl GapBlock {
     pub(crate) fn from_be_bytes([s0, s1, e0, e1]: [u8; 4]) -> Self {

@@ -3,7 +3,7 @@
 use super::{RawChunk, types};
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
-use crate::list::List;
+use crate::list::{List, item};
 use crate::numbers::{Mid, StreamId, Tsn};
 use core::fmt;
 
@@ -47,6 +47,8 @@ pub struct SkippedMessage {
 
 /// Skipped messages in the order of the chunk.
 pub type SkippedMessages<'a> = List<'a, SkippedMessage>;
+
+item!(SkippedMessage, [u8; 8], Self::from_be_bytes, Self::to_be_bytes);
 
 impl SkippedMessage {
     pub(crate) fn from_be_bytes([s0, s1, _, bits, m0, m1, m2, m3]: [u8; 8]) -> Self {

@@ -62,4 +62,4 @@ pub use sack::Sack;
 pub use set::ChunkTypes;
 pub use shutdown::Shutdown;
 pub use shutdown_complete::ShutdownComplete;
-pub use unknown::{Unknown, UnknownAction};
+pub use unknown::Unknown;

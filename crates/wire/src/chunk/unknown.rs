@@ -3,6 +3,7 @@
 use super::RawChunk;
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
+use crate::unknown_action::UnknownAction;
 use core::fmt;
 
 /// A chunk of unknown type, kept as it came.
@@ -29,7 +30,7 @@ impl<'a> Unknown<'a> {
 
     /// What the receiver of the chunk has to do.
     pub const fn action(&self) -> UnknownAction {
-        UnknownAction { stop: self.type_byte & 0x80 == 0, report: self.type_byte & 0x40 != 0 }
+        UnknownAction::of(self.type_byte)
     }
 
     /// The whole chunk with its header and without padding: what the Unrecognized Chunk Type cause
@@ -53,16 +54,6 @@ impl fmt::Display for Unknown<'_> {
         let Self { type_byte, flags, value, .. } = self;
         write!(f, "UNKNOWN type={type_byte} flags={flags:#04x} value={} bytes", value.len())
     }
-}
-
-/// What to do with a chunk (RFC 9260 section 3.2, table 2) or parameter (section 3.2.1, table 3) of
-/// unknown type. The two highest bits of the type say it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UnknownAction {
-    /// Process nothing that follows: in the packet for a chunk, in the chunk for a parameter.
-    pub stop: bool,
-    /// Tell the sender.
-    pub report: bool,
 }
 
 #[cfg(test)]

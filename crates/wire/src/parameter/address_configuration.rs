@@ -30,9 +30,8 @@ use super::address::{parse_ipv4, parse_ipv6};
 use super::unrecognized::length_error;
 use super::{Parameter, types};
 use crate::bytes::{Output, Reader};
-use crate::cause::Causes;
 use crate::error::{NoRoom, ParseError};
-use crate::tlv::{Tlv, Tlvs};
+use crate::tlv::{Causes, Tlv, Tlvs};
 use core::fmt;
 use core::net::IpAddr;
 

@@ -12,9 +12,9 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 
-use crate::chunk::UnknownAction;
 use crate::error::ParseError;
 use crate::tlv::{Tlv, Tlvs};
+use crate::unknown_action::UnknownAction;
 use core::fmt;
 
 /// A parameter of unknown type, kept as it came.
@@ -36,10 +36,7 @@ impl<'a> UnknownParameter<'a> {
 
     /// What the receiver of the parameter has to do.
     pub const fn action(&self) -> UnknownAction {
-        UnknownAction {
-            stop: self.parameter_type & 0x8000 == 0,
-            report: self.parameter_type & 0x4000 != 0,
-        }
+        UnknownAction::of(self.parameter_type.to_be_bytes()[0])
     }
 
     /// The whole parameter with type and Length, without padding: what the Unrecognized Parameter
