@@ -12,7 +12,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("control", 3),
     ("lab", 2),
     ("pkt", 2),
-    ("sctp", 4),
     ("trust", 2),
 ];
 

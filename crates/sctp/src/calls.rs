@@ -1,9 +1,11 @@
 //! What calls do, once their arguments are known to be sound.
 
 use crate::descriptor::set_owned;
+use crate::descriptor::stranger;
 use crate::inherited;
-use crate::process::{running, start, stranger, wait_until};
+use crate::process::{start, wait_until};
 use crate::request::{self, How, Request, Sending, decode_received, split_size};
+use crate::stack::running;
 use crate::stack::{Shared, State};
 use crate::system;
 use libc::c_int;

@@ -7,7 +7,7 @@
 use crate::system;
 use manypath_sockets::{Errno, Readiness};
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Descriptors with a larger number cannot stand for SCTP sockets.
 const MOST: usize = 1 << 16;
@@ -16,6 +16,8 @@ const MOST_EDGES: u8 = 8;
 
 /// Which descriptors are ours. It is asked for each call of a program under preload, so without a lock.
 static OWNED: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
+/// This process was forked from one that had sockets, and has not been told what that means.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 fn place(fd: RawFd) -> Option<(&'static AtomicU64, u64)> {
     let fd = usize::try_from(fd).ok()?;
@@ -35,6 +37,27 @@ pub(crate) fn set_owned(fd: RawFd, owned: bool) -> Result<(), Errno> {
         word.fetch_and(!bit, Ordering::AcqRel);
     }
     Ok(())
+}
+
+/// This process is the child of a fork.
+pub(crate) fn note_fork() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// The error for a descriptor that is none of this process's stack: that of Linux. Where it may be one of the parent's,
+/// that is said once.
+pub(crate) fn stranger(fd: RawFd) -> Errno {
+    if FORKED.swap(false, Ordering::Relaxed) {
+        eprintln!(
+            "manypath: a child of a fork can use SCTP sockets of its parent, but not bind, connect or peel off with them"
+        );
+    }
+    match system::domain(fd) {
+        // Our descriptors are such sockets.
+        Ok(libc::AF_UNIX) => Errno::BADF,
+        Ok(_) => Errno::NOT_SUPPORTED,
+        Err(error) => error,
+    }
 }
 
 /// The descriptors of one SCTP socket, and what they show.

@@ -587,5 +587,5 @@ unsafe fn told(to: *mut c_uint, len: ssize_t) -> bool {
 /// Whether a descriptor stands for an SCTP socket of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn manypath_is_sctp(fd: c_int) -> c_int {
-    c_int::from(crate::owns(fd) && process::running().is_some())
+    c_int::from(crate::owns(fd) && crate::stack::running().is_some())
 }

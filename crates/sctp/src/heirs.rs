@@ -10,21 +10,17 @@
 
 use crate::descriptor::set_owned;
 use crate::inherited;
+use crate::line::{read_request, write_answer};
 use crate::lock::Guard;
-use crate::process::running;
 use crate::request::{Request, peer_name};
-use crate::stack::{Shared, SignalMask, State};
+use crate::stack::{Shared, SignalMask, State, running};
 use crate::system;
 use manypath_sockets::{Errno, SocketId};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-
-/// Largest request or answer in bytes: longer than any message that a socket takes.
-const MOST: u64 = 1 << 30;
 
 /// How long a fork waits for other threads that use sockets. One in a handler of a signal may wait for itself.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -208,54 +204,4 @@ impl State {
             let _gone = sockets.close(&mut host, id);
         }
     }
-}
-
-fn read_request(line: &mut UnixStream) -> io::Result<(u64, Request)> {
-    let id = read_number(line)?;
-    let bytes = read_frame(line)?;
-    Ok((id, Request::decode(&bytes).ok_or(io::ErrorKind::InvalidData)?))
-}
-
-/// What the child sends.
-pub(crate) fn write_request(
-    line: &mut UnixStream,
-    id: SocketId,
-    request: &Request,
-) -> io::Result<()> {
-    let bytes = request.encode();
-    let head = [id.0.to_ne_bytes(), (bytes.len() as u64).to_ne_bytes()].concat();
-    line.write_all(&[head, bytes].concat())
-}
-
-fn write_answer(line: &mut UnixStream, result: Result<Vec<u8>, Errno>) -> io::Result<()> {
-    let (error, bytes) = match result {
-        Ok(bytes) => (0, bytes),
-        Err(Errno(error)) => (error.unsigned_abs().into(), Vec::new()),
-    };
-    let head = [u64::to_ne_bytes(error), (bytes.len() as u64).to_ne_bytes()].concat();
-    line.write_all(&[head, bytes].concat())
-}
-
-/// What the child gets.
-pub(crate) fn read_answer(line: &mut UnixStream) -> io::Result<Result<Vec<u8>, Errno>> {
-    let error = i32::try_from(read_number(line)?).map_err(io::Error::other)?;
-    let bytes = read_frame(line)?;
-    Ok(if error == 0 { Ok(bytes) } else { Err(Errno(error)) })
-}
-
-fn read_number(line: &mut UnixStream) -> io::Result<u64> {
-    let mut number = [0; 8];
-    line.read_exact(&mut number)?;
-    Ok(u64::from_ne_bytes(number))
-}
-
-fn read_frame(line: &mut UnixStream) -> io::Result<Vec<u8>> {
-    let len = read_number(line)?;
-    if len > MOST {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut bytes = Vec::new();
-    line.take(len).read_to_end(&mut bytes)?;
-    let whole = bytes.len() as u64 == len;
-    if whole { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

@@ -1,7 +1,7 @@
 //! Sockets in the child of a fork: its parent has them, and does what the child asks for.
 
 use crate::descriptor::set_owned;
-use crate::heirs::{read_answer, write_request};
+use crate::line::{read_answer, write_request};
 use crate::request::{Request, split_size};
 use crate::system;
 use manypath_sockets::{Errno, SocketId};

@@ -17,6 +17,7 @@ mod descriptor;
 mod exports;
 mod heirs;
 mod inherited;
+mod line;
 mod lock;
 mod memory;
 mod options;

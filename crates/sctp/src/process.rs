@@ -1,28 +1,16 @@
 //! The one stack of a process: begun with its first SCTP socket, left behind by a fork, ended with it.
 
 use crate::lock::Lock;
-use crate::stack::{Shared, State};
-use crate::{heirs, inherited};
+use crate::stack::{Shared, State, running, set_running};
+use crate::{descriptor, heirs, inherited};
 use manypath_sockets::Errno;
-use std::os::fd::RawFd;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-static STACK: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
 static STARTING: Lock<()> = Lock::new(());
-/// This process was forked from one that had sockets, and has not been told what that means.
-static FORKED: AtomicBool = AtomicBool::new(false);
 static HANDLERS: Once = Once::new();
 /// How long the end of the process waits for the thread, which has nothing more to do.
 const LAST_TURN: Duration = Duration::from_millis(500);
-
-/// The stack, if there is one.
-pub(crate) fn running() -> Option<&'static Shared> {
-    let stack = STACK.load(Ordering::Acquire);
-    // SAFETY: it is null, or was leaked by `start` and is never freed.
-    unsafe { stack.as_ref() }
-}
 
 /// A socket listens: where no peer finds it, that is said.
 pub(crate) fn say_if_hidden() {
@@ -44,7 +32,7 @@ pub(crate) fn start() -> Result<&'static Shared, Errno> {
         eprintln!("manypath: no SCTP: {error}");
         Errno(libc::EPROTONOSUPPORT)
     })?;
-    STACK.store(std::ptr::from_ref(started).cast_mut(), Ordering::Release);
+    set_running(Some(started));
     HANDLERS.call_once(|| {
         // SAFETY: the handlers are functions without arguments that live as long as the library, which is
         // never unloaded.
@@ -56,27 +44,11 @@ pub(crate) fn start() -> Result<&'static Shared, Errno> {
     Ok(started)
 }
 
-/// The error for a descriptor that is none of this process's stack: that of Linux. Where it may be one of the parent's,
-/// that is said once.
-pub(crate) fn stranger(fd: RawFd) -> Errno {
-    if FORKED.swap(false, Ordering::Relaxed) {
-        eprintln!(
-            "manypath: a child of a fork can use SCTP sockets of its parent, but not bind, connect or peel off with them"
-        );
-    }
-    match crate::system::domain(fd) {
-        // Our descriptors are such sockets.
-        Ok(libc::AF_UNIX) => Errno::BADF,
-        Ok(_) => Errno::NOT_SUPPORTED,
-        Err(error) => error,
-    }
-}
-
 /// In the child of a fork there is no thread that keeps the stack going: it is forgotten, with whatever
 /// locks other threads had. A new one is started for new sockets.
 extern "C" fn in_child() {
-    STACK.store(std::ptr::null_mut(), Ordering::Release);
-    FORKED.store(true, Ordering::Relaxed);
+    set_running(None);
+    descriptor::note_fork();
     inherited::end();
     heirs::in_child();
 }

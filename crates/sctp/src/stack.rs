@@ -1,10 +1,9 @@
 //! The sockets, the engine and the network of this process, behind one lock, and the thread that keeps
 //! them going.
 
-use crate::descriptor::Signal;
+use crate::descriptor::{Signal, stranger};
 use crate::lock::{Guard, Lock};
 use crate::place::{self, Place, Settings};
-use crate::process::stranger;
 use crate::request::Request;
 use crate::system::KeptErrno;
 use crate::uplinks::{self, Uplinks};
@@ -18,12 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering};
 use std::time::Duration;
 
 const WAKER: Token = Token(usize::MAX);
 /// Most times that a call exchanges packets between sockets of this process. A handshake takes four.
 const MOST_ROUNDS: usize = 64;
+
+static STACK: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What the threads of a program share.
 #[derive(Debug)]
@@ -52,6 +53,19 @@ pub(crate) struct State {
     /// Until when the thread sleeps; for ever without.
     sleeps_until: Option<Instant>,
     thread: Thread,
+}
+
+/// The stack, if there is one.
+pub(crate) fn running() -> Option<&'static Shared> {
+    let stack = STACK.load(Ordering::Acquire);
+    // SAFETY: it is null, or was leaked by `Shared::start` and is never freed.
+    unsafe { stack.as_ref() }
+}
+
+/// This is the stack of the process from now on; or it has none.
+pub(crate) fn set_running(stack: Option<&'static Shared>) {
+    let stack = stack.map_or(std::ptr::null_mut(), |stack| std::ptr::from_ref(stack).cast_mut());
+    STACK.store(stack, Ordering::Release);
 }
 
 impl Shared {
