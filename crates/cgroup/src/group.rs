@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,6 @@ use std::path::{Path, PathBuf};
 const CGROUP2: libc::c_long = 0x6367_7270;
 
 pub use manypath_gate::group::mount;
-
-/// Reads and drops what a descriptor has; whether there was anything.
-pub(crate) fn drain(fd: BorrowedFd<'_>) -> bool {
-    let mut buffer = [0_u8; 4096];
-    let (fd, to) = (fd.as_raw_fd(), buffer.as_mut_ptr().cast());
-    let mut any = false;
-    // SAFETY: the buffer is valid for its length.
-    while unsafe { libc::read(fd, to, buffer.len()) } > 0 {
-        any = true;
-    }
-    any
-}
 
 /// Where systemd puts a unit: its slice is known by name, all else is in `system.slice` unless `slice` says
 /// otherwise; scopes of podman and systemd-nspawn are in `machine.slice`.
@@ -212,7 +200,7 @@ impl Group {
 
     /// Forgets what was told of groups that come and go.
     pub(crate) fn drain(&self) -> bool {
-        drain(self.watch.as_fd())
+        manypath_gate::poll::drain(self.watch.as_fd())
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -3,7 +3,6 @@
 //! Each such network gets a `manypath attach` of its own, which enters the namespace before it does anything
 //! else: addresses, routes and packet filters of the container hold for its stack as they do for its programs.
 
-use crate::group;
 use crate::routes::Routes;
 use manypath_gate::socket;
 use socket2::{Domain, Socket, Type};
@@ -241,7 +240,7 @@ impl Watch {
 
     /// Whether any was made since the last time.
     pub(crate) fn drain(&self) -> bool {
-        group::drain(self.fd.as_fd())
+        manypath_gate::poll::drain(self.fd.as_fd())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Waiting for descriptors.
 
 use libc::pollfd;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 /// An entry that waits for something to read.
@@ -23,6 +23,18 @@ pub fn poll(entries: &mut [pollfd], timeout: Option<Duration>) -> usize {
     // SAFETY: the kernel writes only to the entries.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), count, timeout) };
     usize::try_from(ready).unwrap_or(0)
+}
+
+/// Reads and drops what a descriptor has; whether there was anything.
+pub fn drain(fd: BorrowedFd<'_>) -> bool {
+    let mut buffer = [0_u8; 4096];
+    let (fd, to) = (fd.as_raw_fd(), buffer.as_mut_ptr().cast());
+    let mut any = false;
+    // SAFETY: the buffer is valid for its length.
+    while unsafe { libc::read(fd, to, buffer.len()) } > 0 {
+        any = true;
+    }
+    any
 }
 
 /// Takes as many descriptors as are allowed: one per waiting call or far end, and the stack, which inherits
