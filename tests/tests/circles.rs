@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const IN_CIRCLES: &[(&str, usize)] = &[
     ("bench", 2),
     ("cli", 2),
-    ("control", 3),
     ("lab", 2),
     ("pkt", 2),
     ("trust", 2),

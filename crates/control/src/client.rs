@@ -1,7 +1,6 @@
 //! The asking side of a control connection.
 
 use crate::error::ControlError;
-use crate::listener;
 use crate::message::{Reply, Request, Role};
 use crate::report::Assembler;
 use crate::socket::{ControlSocket, Incoming};
@@ -46,7 +45,7 @@ impl ControlClient {
         limit: Duration,
         version: u32,
     ) -> Result<Self, ControlError> {
-        let client = Self::start_as(listener::connect(path)?, role, version)?;
+        let client = Self::start_as(ControlSocket::connect(path)?, role, version)?;
         client.socket.set_receive_timeout(Some(limit))?;
         client.check_welcome(&client.wait()?)?;
         Ok(client)

@@ -48,6 +48,7 @@ pub mod runtime;
 mod socket;
 pub mod status;
 mod traffic;
+mod user;
 mod version;
 
 pub use client::ControlClient;

@@ -1,7 +1,7 @@
 //! The stack's door: a listening control socket in the file system.
 
-use crate::socket::ControlSocket;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use crate::socket::{ControlSocket, new_socket, unix_address};
+use rustix::net::{self, SocketFlags};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -34,7 +34,7 @@ impl ControlListener {
     /// # Errors
     /// `AddrInUse` when a living stack listens there; others as the file system says.
     pub fn clear(path: &Path) -> io::Result<()> {
-        match connect(path) {
+        match ControlSocket::connect(path) {
             Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
@@ -110,23 +110,4 @@ impl AsRawFd for ControlListener {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
-}
-
-/// Connects to the stack that listens at `path`.
-pub(crate) fn connect(path: &Path) -> io::Result<ControlSocket> {
-    let fd = new_socket()?;
-    net::connect(&fd, &unix_address(path)?)?;
-    ControlSocket::adopt(fd)
-}
-
-fn new_socket() -> io::Result<OwnedFd> {
-    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
-    Ok(net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
-}
-
-fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
-    SocketAddrUnix::new(path).map_err(|_| {
-        let text = format!("control socket path too long or invalid: {}", path.display());
-        io::Error::new(io::ErrorKind::InvalidInput, text)
-    })
 }

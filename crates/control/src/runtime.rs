@@ -9,7 +9,8 @@
 //! only if it is ours, is no symbolic link, and nobody else may write it.
 
 use crate::error::ControlError;
-use crate::listener;
+use crate::socket::ControlSocket;
+use crate::user::user;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
@@ -111,7 +112,7 @@ pub fn find_programs(directory: &Path, namespace: u64) -> Option<PathBuf> {
     let places = [Path::new(SERVICE), directory];
     let trusted = places.into_iter().filter(|place| is_trusted(place));
     let mut names = trusted.map(|place| programs_path(place, namespace));
-    names.find(|name| listener::connect(name).is_ok())
+    names.find(|name| ControlSocket::connect(name).is_ok())
 }
 
 /// Where a launcher finds the stack that owns the UDP port: the service's if the caller may use it,
@@ -221,15 +222,9 @@ fn sockets_in(place: &Path) -> Vec<StackSocket> {
 
 /// A refused connection means that nobody listens; anything else may be a living stack.
 fn remove_if_stale(path: &Path) -> bool {
-    let refused = matches!(listener::connect(path),
+    let refused = matches!(ControlSocket::connect(path),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused);
     refused && fs::remove_file(path).is_ok()
-}
-
-/// The effective user id of this process.
-pub(crate) fn user() -> u32 {
-    // SAFETY: takes nothing, always succeeds.
-    unsafe { libc::geteuid() }
 }
 
 #[cfg(test)]

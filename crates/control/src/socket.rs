@@ -1,13 +1,12 @@
 //! One control connection: JSON messages in packets, with at most one file descriptor each.
 
 use crate::error::ControlError;
-use crate::listener;
-use crate::runtime;
+use crate::user::user;
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use rustix::{cmsg_space, net};
 use serde::{Serialize, de::DeserializeOwned};
@@ -73,7 +72,9 @@ impl ControlSocket {
     /// # Errors
     /// `NotFound` or `ConnectionRefused` when no stack listens there.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        listener::connect(path)
+        let fd = new_socket()?;
+        net::connect(&fd, &unix_address(path)?)?;
+        Self::adopt(fd)
     }
 
     /// Takes over a descriptor that is a connected `SOCK_SEQPACKET` socket, such as one inherited
@@ -117,7 +118,7 @@ impl ControlSocket {
     /// Whether the other end belongs to the user of this process or to root. Whoever else got to the socket's
     /// file must neither ask nor order anything.
     pub fn is_of_owner_or_root(&self) -> bool {
-        self.peer_credentials().is_ok_and(|peer| [0, runtime::user()].contains(&peer.uid))
+        self.peer_credentials().is_ok_and(|peer| [0, user()].contains(&peer.uid))
     }
 
     /// Sends one message, with a file descriptor if there is one. The descriptor stays the
@@ -217,6 +218,20 @@ pub(crate) fn send_packet(
     let flags = SendFlags::from_bits_retain(SEND_FLAGS.cast_unsigned());
     retry_on_intr(|| net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags))?;
     Ok(())
+}
+
+/// A control socket without another end.
+pub(crate) fn new_socket() -> io::Result<OwnedFd> {
+    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+    Ok(net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
+}
+
+/// The address that `path` is.
+pub(crate) fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
+    SocketAddrUnix::new(path).map_err(|_| {
+        let text = format!("control socket path too long or invalid: {}", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })
 }
 
 /// A descriptor that came with a packet, or `EMFILE` if it was lost because this process has no room for it.
