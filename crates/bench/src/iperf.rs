@@ -1,8 +1,8 @@
 //! iperf3 on the same path: an outside measure, which counts its processor time itself.
 
 use crate::case::{Direction, Settings, Workload};
-use crate::run::{Interval, Run, Stage};
 use crate::side::{Launch, Outcome};
+use crate::stage::{Interval, Run, Stage};
 use crate::usage::{Usage, Used};
 use serde_json::Value;
 use std::time::Duration;

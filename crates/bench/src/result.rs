@@ -1,7 +1,7 @@
 //! What all runs together say: medians and ratios.
 
 use crate::case::{Transport, Workload};
-use crate::run::Run;
+use crate::stage::Run;
 use crate::statistics::median;
 use crate::usage::{Usage, Used};
 use serde::Serialize;
