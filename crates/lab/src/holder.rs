@@ -1,11 +1,11 @@
 //! The process's side of a lab: the hosts' anchors, the paths, and the answers to requests.
 
-use crate::control::{Request, Response};
 use crate::emulator::{Capture, Clock, EmulatedPath, Recorder, Series};
 use crate::error::LabError;
 use crate::host::{
     Anchor, Host, HostUp, Isolation, Leftover, Namespaces, Plan, hosts_text, path_name,
 };
+use crate::messages::{Request, Response};
 use crate::spec::{Change, LabSpec};
 use crate::status::{
     Addresses, CaptureSummary, DirectionStatus, PathSamples, PathStatus, Samples, Status,

@@ -1,10 +1,11 @@
 //! The door of the crate: a lab, held by this process or by another.
 
-use crate::control::{Client, Clients, Request, Response, Server, Socket};
+use crate::control::{Client, Clients, Server, Socket};
 use crate::error::LabError;
 use crate::holder::Holder;
 use crate::host::{Host, Namespaces, path_name};
 use crate::kernel::{self, Kernels};
+use crate::messages::{Request, Response};
 use crate::spec::{Change, LabSpec};
 use crate::status::{CaptureSummary, Samples, Status};
 use std::ffi::OsStr;

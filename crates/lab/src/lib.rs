@@ -29,6 +29,7 @@ mod holder;
 mod host;
 mod kernel;
 mod lab;
+mod messages;
 mod spec;
 mod status;
 mod sys;

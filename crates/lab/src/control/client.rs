@@ -1,6 +1,7 @@
-use super::{Hello, Request, Response, VERSION, socket_path};
+use super::socket_path;
 use crate::error::LabError;
 use crate::host::{Host, Namespaces};
+use crate::messages::{Hello, Request, Response, VERSION};
 use crate::sys::fd_passing;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsFd;

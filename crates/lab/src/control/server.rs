@@ -1,7 +1,8 @@
-use super::{Hello, Response, VERSION, socket_path};
+use super::socket_path;
 use crate::error::LabError;
 use crate::holder::Holder;
 use crate::host::{Host, Leftover, Namespaces};
+use crate::messages::{Hello, Response, VERSION};
 use crate::sys::{fd_passing, wait};
 use std::ffi::CString;
 use std::fs::{DirBuilder, Permissions};
