@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const IN_CIRCLES: &[(&str, usize)] = &[
     ("cli", 2),
     ("pkt", 2),
-    ("trust", 2),
 ];
 
 /// The modules that can be reached from themselves.

@@ -10,7 +10,7 @@
 use crate::error::TrustError;
 use crate::line::{Fault, take_key, words_of};
 use crate::places::Place;
-use crate::store::{Source, Verdict};
+use crate::verdict::{Source, Verdict};
 use manypath_keys::PublicKey;
 use manypath_rules::{KeptFile, KeptFileError};
 use std::fmt;

@@ -25,6 +25,7 @@ mod secret;
 mod ssh_hosts;
 mod store;
 mod tickets_file;
+mod verdict;
 
 pub use authorized_peers::AuthorizedPeers;
 pub use error::TrustError;
@@ -35,5 +36,6 @@ pub use line::{Fault, parse_key};
 pub use places::{Place, folder};
 pub use secret::{load_secret, new_secret};
 pub use ssh_hosts::SshHosts;
-pub use store::{Source, TrustStore, Verdict};
+pub use store::TrustStore;
 pub use tickets_file::{TakenTickets, TicketsFile};
+pub use verdict::{Source, Verdict};
