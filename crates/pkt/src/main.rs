@@ -5,9 +5,11 @@
     reason = "what a script must not say at some place is everything but a few kinds of values"
 )]
 
+mod api;
 mod language;
 mod packet;
 mod report;
+mod run;
 mod scripts;
 mod socket;
 mod verdict;

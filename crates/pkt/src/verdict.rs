@@ -2,7 +2,7 @@
 
 use crate::language::ast::Script;
 use crate::language::{Stop, Why, parse};
-use crate::world;
+use crate::run::run;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -89,7 +89,7 @@ fn expected_failure(file: &Path) -> Option<String> {
 
 /// Runs a script.
 pub(crate) fn judge_text(text: &str, defines: &BTreeMap<String, String>, trace: bool) -> Verdict {
-    let outcome = parse_twice(text, defines).and_then(|script| world::run(&script, trace));
+    let outcome = parse_twice(text, defines).and_then(|script| run(&script, trace));
     match outcome {
         Ok(()) => Verdict::Pass,
         Err(stop) => match stop.why {

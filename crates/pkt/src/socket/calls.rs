@@ -1,8 +1,8 @@
 //! Which function a call goes to.
 
-use super::arguments::Arguments;
-use super::errno::{Called, Outcome};
 use super::{lifecycle, options, receive, send};
+use crate::api::arguments::Arguments;
+use crate::api::errno::{Called, Outcome};
 use crate::language::Why;
 use crate::world::World;
 

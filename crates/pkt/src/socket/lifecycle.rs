@@ -1,15 +1,16 @@
 //! Sockets come and go.
 
-use super::arguments::{Arguments, int};
-use super::constants::constant;
-use super::descriptor::{Socket, error_of};
-use super::errno::{Called, Errno, Outcome};
-use super::filled::{Filled, address_of, fits};
-use super::notification::ASSOCIATION;
 use super::options;
+use crate::api::arguments::{Arguments, int};
+use crate::api::constants::constant;
+use crate::api::descriptor::LinkId;
+use crate::api::descriptor::{Socket, error_of};
+use crate::api::errno::{Called, Errno, Outcome};
+use crate::api::filled::{Filled, address_of, fits};
+use crate::api::notification::ASSOCIATION;
 use crate::language::Why;
 use crate::language::ast::Value;
-use crate::world::{LinkId, World};
+use crate::world::World;
 use manypath_engine::ConnectError;
 use std::net::SocketAddr;
 

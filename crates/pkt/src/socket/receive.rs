@@ -1,15 +1,16 @@
 //! Calls that receive.
 
-use super::arguments::{Arguments, fields, int};
-use super::constants::constant;
-use super::descriptor::Socket;
-use super::errno::{Called, Outcome};
-use super::filled::{Filled, fits};
 use super::lifecycle::take_error;
-use super::notification::{ASSOCIATION, Notification};
+use crate::api::arguments::{Arguments, fields, int};
+use crate::api::constants::constant;
+use crate::api::descriptor::LinkId;
+use crate::api::descriptor::Socket;
+use crate::api::errno::{Called, Outcome};
+use crate::api::filled::{Filled, fits};
+use crate::api::notification::{ASSOCIATION, Notification};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
-use crate::world::{Link, LinkId, World};
+use crate::world::{Link, World};
 use manypath_engine::Message;
 use std::net::SocketAddr;
 

@@ -1,10 +1,10 @@
 //! Calls that send.
 
-use super::arguments::{Arguments, field, fields, int};
-use super::constants::constant;
-use super::errno::{Called, Outcome};
 use super::lifecycle::{begin, end, take_error};
 use super::options;
+use crate::api::arguments::{Arguments, field, fields, int};
+use crate::api::constants::constant;
+use crate::api::errno::{Called, Outcome};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::world::World;

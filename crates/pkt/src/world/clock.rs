@@ -21,12 +21,12 @@ const MOST_STALLS: u32 = 10_000;
 
 impl World {
     /// Whether the stack asks to be called at one instant again and again.
-    pub(super) fn is_stalled(&self) -> bool {
+    pub(crate) fn is_stalled(&self) -> bool {
         self.stalls > MOST_STALLS
     }
 
     /// When an event without a range is due, if it comes now.
-    pub(super) fn due(&self, when: When) -> Instant {
+    pub(crate) fn due(&self, when: When) -> Instant {
         match when {
             When::At(time) | When::Between(time, _) => Instant::ZERO + time,
             When::After(time) | When::AfterBetween(time, _) => self.now + time,
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// When an expected packet must be sent.
-    pub(super) fn window(&self, when: When) -> Window {
+    pub(crate) fn window(&self, when: When) -> Window {
         let (from, to) = match when {
             When::Any => return Window { from: Instant::ZERO, to: self.now + ANY },
             When::At(_) | When::After(_) => (self.due(when), self.due(when)),
@@ -47,14 +47,14 @@ impl World {
     }
 
     /// Lets time pass up to `until`, with every timer on the way.
-    pub(super) fn advance(&mut self, until: Instant) {
+    pub(crate) fn advance(&mut self, until: Instant) {
         while self.advance_to_timer(until) {}
         self.now = self.now.max(until);
     }
 
     /// Lets time pass up to the next timer, if it expires until then. A timer that does not move on
     /// would keep the world at one instant for ever: it is not waited for again.
-    pub(super) fn advance_to_timer(&mut self, until: Instant) -> bool {
+    pub(crate) fn advance_to_timer(&mut self, until: Instant) -> bool {
         let timers = self.stacks.iter().filter_map(|stack| stack.endpoint.poll_timeout());
         let Some(next) = timers.min().filter(|next| *next <= until) else { return false };
         self.stalls = if next <= self.now { self.stalls + 1 } else { 0 };

@@ -11,7 +11,7 @@ use manypath_wire::packet::CommonHeader;
 
 impl World {
     /// Hands a packet to the stack.
-    pub(super) fn inject(&mut self, packet: &Packet) -> Result<(), Why> {
+    pub(crate) fn inject(&mut self, packet: &Packet) -> Result<(), Why> {
         match &packet.body {
             Body::Chunks(header, chunks) => {
                 self.learn_from_peer(chunks)?;

@@ -1,7 +1,6 @@
 //! The stack under test in a world without time and network of its own.
 //!
 //! ```text
-//! run.rs      the script, event by event
 //! clock.rs    when events are due, and what the stack does until then
 //! inbound.rs  packets to the stack          outbound.rs  packets from the stack
 //! stack.rs    one engine endpoint           sysctl.rs    commands as engine options
@@ -14,17 +13,15 @@ mod clock;
 mod inbound;
 mod network;
 mod outbound;
-mod run;
 mod stack;
 mod sysctl;
-mod words;
+pub(crate) mod words;
 
+use crate::api::descriptor::{Descriptors, LinkId};
 use crate::language::Why;
 use crate::packet::Numbers;
-use crate::socket::Descriptors;
-use manypath_engine::{AssociationId, Config, Ecn, Instant, PathAddr};
+use manypath_engine::{Config, Ecn, Instant, PathAddr};
 pub(crate) use network::{Network, PORT};
-pub(crate) use run::run;
 pub(crate) use stack::{Link, Stack};
 use std::collections::VecDeque;
 
@@ -63,15 +60,6 @@ pub(crate) struct World {
     stalls: u32,
     /// Whether packets are printed as they pass.
     pub trace: bool,
-}
-
-/// An association and the stack that it lives in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LinkId {
-    /// Index of the stack.
-    pub stack: usize,
-    /// Its association there.
-    pub association: AssociationId,
 }
 
 impl World {

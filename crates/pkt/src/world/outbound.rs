@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(120);
 
 impl World {
     /// Waits for the next packet of the stack and compares it.
-    pub(super) fn expect(&mut self, packet: &Packet, window: Window) -> Result<(), Why> {
+    pub(crate) fn expect(&mut self, packet: &Packet, window: Window) -> Result<(), Why> {
         let Body::Chunks(header, chunks) = &packet.body else {
             return Err(Why::gap("outbound packets are described by their chunks"));
         };

@@ -1,7 +1,7 @@
 //! One engine endpoint and what its associations have told.
 
 use super::{Network, Sent};
-use crate::socket::Notification;
+use crate::api::notification::Notification;
 use bytes::Bytes;
 use manypath_engine::{
     AssociationId, CloseReason, Config, Endpoint, Event, Instant, Message, PacketBatch, PathId,

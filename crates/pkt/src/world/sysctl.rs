@@ -9,7 +9,7 @@ const BASE_PLPMTU: u16 = 1180;
 
 impl World {
     /// A command in back quotes.
-    pub(super) fn command(&mut self, command: &str) -> Result<(), Why> {
+    pub(crate) fn command(&mut self, command: &str) -> Result<(), Why> {
         let mut words = command.split_whitespace();
         if words.next() != Some("sysctl") {
             return Err(Why::gap(format!("command '{command}' is not run")));

@@ -22,7 +22,7 @@ pub(super) fn sent(sent: &Sent) -> String {
 }
 
 /// A point in time.
-pub(super) fn seconds(at: Instant) -> f64 {
+pub(crate) fn seconds(at: Instant) -> f64 {
     at.since(Instant::ZERO).as_secs_f64()
 }
 

@@ -1,12 +1,12 @@
 //! Options of authentication (RFC 6458 sections 8.1.17, 8.1.18, 8.2.3, 8.2.4 and 8.3.2 to 8.3.5).
 
 use super::set::ids;
+use crate::api::arguments::{field, fields, int};
+use crate::api::descriptor::Socket;
+use crate::api::errno::{Called, Errno, Outcome};
+use crate::api::filled::Filled;
 use crate::language::Why;
 use crate::language::ast::{Value, get};
-use crate::socket::arguments::{field, fields, int};
-use crate::socket::descriptor::Socket;
-use crate::socket::errno::{Called, Errno, Outcome};
-use crate::socket::filled::Filled;
 use crate::world::World;
 use manypath_engine::{HmacAlgorithms, KeyError};
 

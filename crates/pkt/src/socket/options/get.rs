@@ -2,16 +2,17 @@
 
 use super::set::EVENTS;
 use super::{authentication, kept, paths, protection, reconfiguration};
+use crate::api::arguments::Arguments;
+use crate::api::constants::constant;
+use crate::api::descriptor::LinkId;
+use crate::api::descriptor::Socket;
+use crate::api::errno::{Called, Outcome};
+use crate::api::filled::{Filled, fits};
+use crate::api::notification::ASSOCIATION;
 use crate::language::Why;
 use crate::language::ast::Value;
-use crate::socket::arguments::Arguments;
-use crate::socket::constants::constant;
-use crate::socket::descriptor::Socket;
-use crate::socket::errno::{Called, Outcome};
-use crate::socket::filled::{Filled, fits};
 use crate::socket::lifecycle::take_error;
-use crate::socket::notification::ASSOCIATION;
-use crate::world::{LinkId, World};
+use crate::world::World;
 use manypath_engine::{AssociationState, Duration, EcnUse, NrSack, PathState};
 use std::net::SocketAddr;
 

@@ -1,12 +1,12 @@
 //! Options that act on the paths of an association (RFC 6458 sections 8.1.9 and 8.1.12).
 
 use super::set::count;
+use crate::api::arguments::{field, fields};
+use crate::api::constants::constant;
+use crate::api::errno::Outcome;
+use crate::api::filled::{Filled, address_of};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
-use crate::socket::arguments::{field, fields};
-use crate::socket::constants::constant;
-use crate::socket::errno::Outcome;
-use crate::socket::filled::{Filled, address_of};
 use crate::world::World;
 use manypath_engine::{AddressError, PathMtu};
 use std::net::{IpAddr, SocketAddr};

@@ -1,12 +1,12 @@
 //! Options of DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk section 8.4).
 
 use super::set::ids;
+use crate::api::arguments::{field, fields, int};
+use crate::api::constants::constant;
+use crate::api::errno::{Called, Outcome};
+use crate::api::filled::Filled;
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
-use crate::socket::arguments::{field, fields, int};
-use crate::socket::constants::constant;
-use crate::socket::errno::{Called, Outcome};
-use crate::socket::filled::Filled;
 use crate::world::World;
 use manypath_aead::CipherSuite;
 use manypath_engine::protection::{KeyRole, NONCE_LEN, ProtectionError, RecordKey};

@@ -1,11 +1,11 @@
 //! Options that are requests to reset or add streams (RFC 6525 section 6.3).
 
+use crate::api::arguments::{field, fields, int};
+use crate::api::constants::constant;
+use crate::api::descriptor::Socket;
+use crate::api::errno::{Called, Errno, Outcome};
 use crate::language::Why;
 use crate::language::ast::{Value, get};
-use crate::socket::arguments::{field, fields, int};
-use crate::socket::constants::constant;
-use crate::socket::descriptor::Socket;
-use crate::socket::errno::{Called, Errno, Outcome};
 use crate::world::World;
 use manypath_engine::{ReconfigurationError, StreamDirection, StreamId};
 

@@ -1,12 +1,12 @@
 //! `setsockopt(fd, level, option, value, length)`.
 
 use super::{authentication, kept, paths, protection, reconfiguration};
+use crate::api::arguments::{Arguments, field, fields, int};
+use crate::api::constants::constant;
+use crate::api::descriptor::Socket;
+use crate::api::errno::{Called, Outcome};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
-use crate::socket::arguments::{Arguments, field, fields, int};
-use crate::socket::constants::constant;
-use crate::socket::descriptor::Socket;
-use crate::socket::errno::{Called, Outcome};
 use crate::socket::lifecycle::ensure_stack;
 use crate::socket::receive;
 use crate::world::World;

@@ -1,10 +1,12 @@
 //! A script, event by event.
 
-use super::words::seconds;
-use super::{Network, World};
+use crate::api::arguments::{Arguments, int};
+use crate::api::errno::Outcome;
 use crate::language::ast::{Action, Call, Direction, Event, Script, Value, When};
 use crate::language::{Stop, Why};
-use crate::socket::{Arguments, Outcome, dispatch};
+use crate::socket::dispatch;
+use crate::world::words::seconds;
+use crate::world::{Network, World};
 use manypath_engine::Instant;
 
 /// A call that blocks.
@@ -18,7 +20,8 @@ struct Pending<'a> {
 /// Runs a script. The error says where and why it went another way.
 pub(crate) fn run(script: &Script, trace: bool) -> Result<(), Stop> {
     let network = Network::new(script).map_err(|why| why.at(1))?;
-    let world = World { trace, ..World::new(network) };
+    let mut world = World::new(network);
+    world.trace = trace;
     let mut runner = Runner { world, pending: None };
     for event in &script.events {
         runner.event(event)?;
@@ -128,7 +131,7 @@ impl<'a> Runner<'a> {
 fn compare(call: &Call, outcome: &Outcome) -> Result<(), Why> {
     let same = match (outcome, &call.errno) {
         _ if call.result == Value::Any => true,
-        (Outcome::Returns(value), None) => crate::socket::number(&call.result)? == *value,
+        (Outcome::Returns(value), None) => int(&call.result)? == *value,
         (Outcome::Fails(found) | Outcome::Waits(found), errno) => {
             let same = |errno: &String| canonical(errno) == canonical(found);
             call.result == Value::Int(-1) && errno.as_ref().is_none_or(same)

@@ -14,7 +14,7 @@ fn denied(outcome: ReconfigurationOutcome) -> i64 {
 }
 
 /// A sctp_stream_reset_event.
-pub(super) fn streams_reset(
+pub(crate) fn streams_reset(
     direction: StreamDirection,
     streams: &[StreamId],
     outcome: ReconfigurationOutcome,
@@ -36,7 +36,7 @@ pub(super) fn streams_reset(
 }
 
 /// A sctp_assoc_reset_event.
-pub(super) fn reset(outcome: ReconfigurationOutcome, local: u32, peer: u32) -> (Filled, usize) {
+pub(crate) fn reset(outcome: ReconfigurationOutcome, local: u32, peer: u32) -> (Filled, usize) {
     let fields = [
         ("assocreset_type", 12),
         ("assocreset_flags", denied(outcome)),
@@ -49,7 +49,7 @@ pub(super) fn reset(outcome: ReconfigurationOutcome, local: u32, peer: u32) -> (
 }
 
 /// A sctp_stream_change_event.
-pub(super) fn added(
+pub(crate) fn added(
     outcome: ReconfigurationOutcome,
     outbound: u16,
     inbound: u16,

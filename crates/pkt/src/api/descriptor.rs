@@ -3,12 +3,20 @@
 use super::errno::Errno;
 use super::notification::Subscriptions;
 use crate::language::Why;
-use crate::world::LinkId;
-use manypath_engine::{CloseReason, Config};
+use manypath_engine::{AssociationId, CloseReason, Config};
 use std::collections::BTreeMap;
 
 /// First descriptor: 0 to 2 are taken in every process.
 const FIRST: i64 = 3;
+
+/// An association and the stack that it lives in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LinkId {
+    /// Index of the stack.
+    pub stack: usize,
+    /// Its association there.
+    pub association: AssociationId,
+}
 
 /// The open sockets by descriptor.
 #[derive(Debug, Default)]
@@ -111,7 +119,7 @@ impl Descriptors {
 }
 
 /// The error that an association's end means to its socket.
-pub(super) fn error_of(reason: &CloseReason, established: bool) -> Option<Errno> {
+pub(crate) fn error_of(reason: &CloseReason, established: bool) -> Option<Errno> {
     match reason {
         CloseReason::Graceful => None,
         CloseReason::NoAnswer | CloseReason::TooManyFailures => Some("ETIMEDOUT"),
