@@ -1,7 +1,7 @@
 //! `manypath attach`: programs in a cgroup carried without being touched.
 
+use super::stack_options::StackOptions;
 use super::{run, serve, stack};
-use crate::args::StackOptions;
 use crate::failure::Failure;
 use crate::say::{say, say_line};
 use clap::{ArgGroup, Args};

@@ -76,7 +76,7 @@ pub(crate) fn enable(args: &EnableArgs) -> Result<u8, Failure> {
     let target = parse(&args.target)?;
     let asked = [("--client-only", args.client_only), ("--containers", args.containers)];
     let options = asked.into_iter().filter_map(|(option, asked)| asked.then_some(option));
-    let via = crate::args::parse_via(&args.via)?.map(|via| format!("--via={via}"));
+    let via = super::stack_options::parse_via(&args.via)?.map(|via| format!("--via={via}"));
     let options: Vec<&str> = options.chain(via.as_deref()).collect();
     let (root, program) = match &args.root {
         Some(root) => (root.as_path(), PathBuf::from(INSTALLED)),

@@ -16,6 +16,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod shared;
 pub(crate) mod stack;
+mod stack_options;
 mod stacks;
 pub(crate) mod status;
 

@@ -1,6 +1,7 @@
 //! `manypath run --sctp`: a program made for the kernel's SCTP, served in userland.
 
-use crate::args::{EncapsulationArg, RunArgs};
+use super::run::RunArgs;
+use super::stack_options::EncapsulationArg;
 use crate::failure::Failure;
 use clap::Args;
 use serde::Serialize;

@@ -2,9 +2,10 @@
 
 use super::outcome::{Plain, plain_by_destination};
 use super::preload::PreloadArgs;
-use crate::args::{EncapsulationArg, RunArgs, StackOptions};
+use super::stack_options::{EncapsulationArg, StackOptions};
 use crate::failure::Failure;
 use crate::say::{say, say_line};
+use clap::Args;
 use manypath_control::{ControlClient, Role, runtime};
 use manypath_daemon::{Level, StackConfig, check_locals};
 use manypath_rules::{Chain, Policy, Protocol, StepAside};
@@ -13,7 +14,64 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Run a program and carry its TCP connections over every path.
+///
+/// Connections to peers that have manypath use every path; all others are plain TCP. Both manypath
+/// clients and plain TCP clients can reach the program's listening sockets, and the program sees
+/// each client's true address.
+///
+/// Needs no privileges. Ignores loopback, MPTCP connections, sockets bound to a device, and UDP
+/// unless a rule enables it.
+///
+/// Exit status: that of the program, or 128 plus the signal number if a signal killed it; 127 if
+/// the program is not found, 126 if it cannot be executed, 125 if manypath itself fails.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --sctp -- sctp_test -H 0.0.0.0 -P 5001 -l\n  manypath run --report -- curl -O http://server.example/big.iso"
+)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+    /// Print a summary of the program's connections on exit, to standard error.
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Print the summary as one JSON object. With --sctp, do not run the program: print the library
+    /// and the environment it would get.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Use an existing stack, given its control socket.
+    #[arg(long = "stack", alias = "daemon", value_name = "SOCKET")]
+    pub(crate) existing: Option<PathBuf>,
+    /// Start a stack for this program alone, instead of sharing the one of your programs that run
+    /// with the same options (also: the environment variable MANYPATH_OWN_STACK).
+    #[arg(long, conflicts_with = "existing")]
+    pub(crate) own_stack: bool,
+    /// Let the program use io_uring. Connections made through io_uring bypass manypath, and its
+    /// listening sockets stay plain TCP.
+    #[arg(long)]
+    pub(crate) allow_io_uring: bool,
+    /// Do not accept connections over SCTP: the program's listening sockets stay plain TCP.
+    #[arg(long)]
+    pub(crate) client_only: bool,
+    /// Serve the program's SCTP sockets (IPPROTO_SCTP, with or without libsctp) inside its process,
+    /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
+    /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
+    #[arg(long, conflicts_with_all = [
+        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside", "encrypt", "via", "carriers", "tls_name", "identity",
+        "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
+    ])]
+    pub(crate) sctp: bool,
+    /// UDP port on which peers reach the program's listening sockets (RFC 6951), shared by all
+    /// programs of this host.
+    #[arg(long, value_name = "PORT", default_value_t = 9899, value_parser = clap::value_parser!(u16).range(..65535))]
+    pub(crate) port: u16,
+    /// Program and arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
 
 /// How long a stack behind `--stack` may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);

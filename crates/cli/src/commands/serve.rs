@@ -1,13 +1,107 @@
 //! `manypath serve`: a stack that accepts associations.
 
 use super::stack;
-use crate::args::ServeArgs;
+use super::stack_options::StackOptions;
 use crate::failure::Failure;
+use clap::Args;
 use manypath_control::anchor::anchor;
 use manypath_control::{manager, runtime};
-use manypath_daemon::{Allow, Certificate, Encapsulation, Level, RelayConfig, Server, StackConfig};
+use manypath_daemon::{
+    Allow, Behind, Certificate, Encapsulation, Level, RelayConfig, RelayTo, Server, StackConfig,
+};
+use manypath_rules::paths::Budget;
 use manypath_rules::{Chain, Encrypt, Policy, Via};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
+
+/// Accept connections from peers and forward them to local services.
+///
+/// Nothing is reachable unless you allow it. A service is dialled at the exact address that the
+/// peer used, never at loopback.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp\n  manypath serve --relay --authorized /etc/manypath/authorized_peers\n  manypath serve --allow 22 --register relay.example"
+)]
+pub(crate) struct ServeArgs {
+    /// Let peers reach these ports, separated by commas, in addition to those that local rules
+    /// open. PORT/udp opens a port for datagrams. A port is open on the addresses by which peers
+    /// reach this host.
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
+    pub(crate) allow: Vec<String>,
+    /// UDP port to listen on (RFC 6951). As root, manypath also listens on the one that clients use
+    /// for services on ports below 1024 (the setting privileged_port, 899).
+    #[arg(long, value_name = "PORT", default_value_t = 9899, value_parser = clap::value_parser!(u16).range(..65535))]
+    pub(crate) port: u16,
+    /// Take over from the `manypath serve` of this user that has the port: it keeps its connections until they end, and
+    /// new ones are accepted here. Under a service manager, keep connections across restarts of the service.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Share the work among this many engine loops, up to 16, each with associations and a processor of its own. Programs
+    /// under `manypath run` cannot offer their listening sockets to a server with several loops.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) loops: u8,
+    /// Also carry the connections of programs that this user or root starts with `manypath run`, without a stack of their own.
+    #[arg(long)]
+    pub(crate) programs: bool,
+    /// Accept only peers whose keys are in this file, one on each line, as `manypath key show` prints
+    /// them; implies --encrypt require.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authorized: Option<PathBuf>,
+    /// Relay connections of the peers in --authorized to any destination (`manypath run --via`). Private and
+    /// special networks, and those of this host, are closed unless --relay-to names them.
+    #[arg(long)]
+    pub(crate) relay: bool,
+    /// Also relay to these networks, or to some of their ports, separated by commas.
+    #[arg(long, value_name = "NETWORK[:PORTS]", value_delimiter = ',', requires = "relay")]
+    pub(crate) relay_to: Vec<RelayTo>,
+    /// Connections that each peer may have through the relay at a time.
+    #[arg(long, value_name = "N", default_value_t = RelayConfig::CONNECTIONS, requires = "relay")]
+    pub(crate) relay_connections: usize,
+    /// What each peer may move through the relay in a day or a month, in both directions together, such as 10GB/month
+    /// (default: no limit).
+    #[arg(long, value_name = "SIZE/PERIOD", value_parser = parse_quota, requires = "relay")]
+    pub(crate) relay_quota: Option<Budget>,
+    /// Pass connections to the ports of TLS carriers that do not name manypath's protocol on to this web server, as they
+    /// are: both share the port. With `,proxy` it is told its clients' addresses by a line of the PROXY protocol.
+    #[arg(long, value_name = "ADDR:PORT[,proxy]", value_parser = parse_behind)]
+    pub(crate) behind: Option<Behind>,
+    /// Certificate to show in TLS with the carrier `tls:PORT`, with its chain, as PEM (default: one that signs itself).
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// Private key of that certificate, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Register at this relay (HOST or HOST:PORT), so that its peers reach this host although a NAT or a firewall lets nobody
+    /// in: `manypath run --via RELAY`, and the address that `manypath key` shows here. Give it again for relays that
+    /// are used when the one before does not answer.
+    #[arg(long, value_name = "RELAY")]
+    pub(crate) register: Vec<String>,
+    /// The service manager's main process is another one.
+    #[arg(long, hide = true)]
+    pub(crate) anchored: bool,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+fn parse_quota(text: &str) -> Result<Budget, String> {
+    Budget::parse(text).ok_or_else(|| "expected a size and a period, such as 10GB/month".to_owned())
+}
+
+fn parse_behind(text: &str) -> Result<Behind, String> {
+    let (addr, proxy_line) = match text.strip_suffix(",proxy") {
+        Some(addr) => (addr, true),
+        None => (text, false),
+    };
+    let addr: SocketAddr =
+        addr.parse().map_err(|_| "expected ADDRESS:PORT or ADDRESS:PORT,proxy".to_owned())?;
+    // ::ffff:127.0.0.1 is this host, too.
+    let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+    if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
+        return Err("no server can be at that address".to_owned());
+    }
+    Ok(Behind { addr, proxy_line })
+}
 
 /// Serves until interrupted.
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
@@ -184,4 +278,21 @@ fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
     }
     Err(Failure::usage("no service is open to peers")
         .hint("serve --allow PORT, or services = [PORT] in config.toml (manypath-config(5))"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_web_server_behind_a_port_is_one_address() {
+        let at = |text: &str| parse_behind(text).map(|it| (it.addr.to_string(), it.proxy_line));
+        assert_eq!(at("127.0.0.1:8443,proxy"), Ok(("127.0.0.1:8443".to_owned(), true)));
+        assert_eq!(at("[::ffff:127.0.0.1]:443"), Ok(("127.0.0.1:443".to_owned(), false)));
+        for wrong in
+            ["web.example:443", "127.0.0.1", "0.0.0.0:443", "[::ffff:0.0.0.0]:1", "[::1]:0"]
+        {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! The embedded stack of `manypath run`, a process of its own.
 
-use crate::args::{KeeperArgs, StackArgs, StackOptions};
+use super::stack_options::StackOptions;
 use crate::failure::Failure;
 use crate::say::say;
+use clap::Args;
 use manypath_daemon::{
     Keeper, Kept, KeyFiles, Knob, Level, Locals, LogTo, PeerCache, ProxyAt, SettingsFile,
 };
@@ -11,7 +12,49 @@ use manypath_rules::paths::PathsFile;
 use manypath_rules::{KeptFile, RulesFile};
 use manypath_trust::IdentitySource;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The embedded stack of `manypath run`.
+#[derive(Args, Debug)]
+pub(crate) struct StackArgs {
+    /// Descriptor of the launcher's control connection.
+    #[arg(long)]
+    pub(crate) control_fd: i32,
+    /// Serve the listening sockets of programs at this UDP port.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) door: Option<u16>,
+    /// Serve other launchers, too, which find the stack here, and outlive them all for a while.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) shared: Option<PathBuf>,
+    /// Do not use the cache of peers.
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+/// Open files for a stack without rights, which is at standard input. Started by that stack.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KeeperArgs {
+    /// A file that the stack may read.
+    #[arg(long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A control socket that the stack may bind.
+    #[arg(long = "socket", value_name = "SOCKET")]
+    pub(crate) sockets: Vec<PathBuf>,
+    /// The peers cache.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peers: Option<PathBuf>,
+    /// What interfaces with a budget have carried.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) budgets: Option<PathBuf>,
+    /// The keys of peers.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) known_peers: Option<PathBuf>,
+    /// The log.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+}
 
 /// Names a file with the user and the password that the HTTP proxy is shown.
 pub(super) const PROXY_USER: &str = "MANYPATH_PROXY_USER";

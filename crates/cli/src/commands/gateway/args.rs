@@ -1,6 +1,6 @@
 //! The options of `manypath gateway`.
 
-use crate::args::StackOptions;
+use crate::commands::stack_options::StackOptions;
 use clap::{ArgGroup, Args, ValueEnum};
 use manypath_daemon::Framing;
 use manypath_rules::Network;

@@ -8,7 +8,7 @@ mod place;
 pub(crate) use lan::lan_rules;
 
 use super::stack;
-use crate::args::EncapsulationArg;
+use super::stack_options::EncapsulationArg;
 use crate::failure::Failure;
 use args::GatewayArgs;
 use manypath_daemon::{

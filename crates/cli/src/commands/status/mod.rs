@@ -5,8 +5,8 @@ mod summary;
 pub(crate) mod watch;
 
 use super::stacks;
-use crate::args::StatusArgs;
 use crate::failure::Failure;
+use clap::Args;
 use manypath_control::counted;
 use manypath_control::status::{
     AssociationStatus, BudgetStatus, DoorHostStatus, FallbackReason, IdentityStatus,
@@ -15,6 +15,29 @@ use manypath_control::status::{
 };
 use serde::Serialize;
 use std::fmt::Write;
+use watch::WatchArgs;
+
+/// Show associations, paths and connections.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath status\n  manypath status --watch\n  manypath status --json | jq '.stacks[].associations[].paths'"
+)]
+pub(crate) struct StatusArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Include stacks in other network namespaces.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show counters of all drops, refusals and fallbacks.
+    #[arg(long)]
+    pub(crate) counters: bool,
+    /// Show every figure of associations, paths and connections.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+}
 
 /// What `--json` prints (docs/status.md).
 #[derive(Serialize)]

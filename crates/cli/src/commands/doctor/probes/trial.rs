@@ -1,8 +1,8 @@
 //! A connection to the service as `manypath run` makes it: an embedded stack is asked for one.
 
 use super::super::findings::Trial;
-use crate::commands::run::embedded_stack;
-use clap::Parser;
+use crate::commands::run::{RunArgs, embedded_stack};
+use clap::{Args, Command, FromArgMatches};
 use manypath_control::{Reply, Request, Role};
 use manypath_gate::StackChoice;
 use manypath_gate::stack_link::StackLink;
@@ -42,11 +42,10 @@ pub(in crate::commands::doctor) fn stack(
     options: &[&str],
 ) -> Result<StackChoice, String> {
     let port = udp_port.to_string();
-    let words = [&["manypath", "run", "--peer-port", &port], options, &["--", "true"]].concat();
-    let cli = crate::args::Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-    let crate::args::Command::Run(run) = cli.command else {
-        return Err("no command line".to_owned());
-    };
+    let words = [&["run", "--peer-port", &port], options, &["--", "true"]].concat();
+    let matches = RunArgs::augment_args(Command::new("run")).try_get_matches_from(words);
+    let run = matches.and_then(|matches| RunArgs::from_arg_matches(&matches));
+    let run = run.map_err(|error| error.to_string())?;
     let choice = embedded_stack(&run.stack).map_err(|failure| failure.to_string())?;
     Ok(match choice {
         StackChoice::Embedded { exe, mut args, tells } => {
