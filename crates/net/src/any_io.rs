@@ -2,7 +2,7 @@
 
 use crate::error_queue::ErrorReport;
 use crate::lent::LentIo;
-use crate::path_io::{self, PathIo, UdpIo};
+use crate::path_io::{PathIo, UdpIo};
 use crate::raw_io::RawIo;
 use manypath_engine::Ecn;
 use quinn_udp::RecvMeta;
@@ -28,6 +28,22 @@ impl Io {
             Self::Lent(io) => io.udp().socket(),
         }
     }
+
+    fn io(&self) -> &dyn PathIo {
+        match self {
+            Self::Udp(io) => io,
+            Self::Raw(io) => io,
+            Self::Lent(io) => io,
+        }
+    }
+
+    fn io_mut(&mut self) -> &mut dyn PathIo {
+        match self {
+            Self::Udp(io) => io,
+            Self::Raw(io) => io,
+            Self::Lent(io) => io,
+        }
+    }
 }
 
 impl PathIo for Io {
@@ -38,19 +54,7 @@ impl PathIo for Io {
         segment_size: usize,
         ecn: Ecn,
     ) -> io::Result<()> {
-        match self {
-            Self::Udp(io) => io.send(to, bytes, segment_size, ecn),
-            Self::Raw(io) => io.send(to, bytes, segment_size, ecn),
-            Self::Lent(io) => io.send(to, bytes, segment_size, ecn),
-        }
-    }
-
-    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Udp(io) => io.send_in_fragments(to, bytes),
-            Self::Raw(io) => io.send_in_fragments(to, bytes),
-            Self::Lent(io) => io.send_in_fragments(to, bytes),
-        }
+        self.io_mut().send(to, bytes, segment_size, ecn)
     }
 
     fn receive(
@@ -58,46 +62,57 @@ impl PathIo for Io {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> io::Result<usize> {
-        match self {
-            Self::Udp(io) => io.receive(buffers, meta),
-            Self::Raw(io) => io.receive(buffers, meta),
-            Self::Lent(io) => io.receive(buffers, meta),
-        }
+        self.io_mut().receive(buffers, meta)
+    }
+
+    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+        self.io_mut().send_in_fragments(to, bytes)
     }
 
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
-        match self {
-            Self::Udp(io) => io.next_error(),
-            Self::Raw(io) => io.next_error(),
-            Self::Lent(io) => io.next_error(),
-        }
+        self.io_mut().next_error()
     }
 
     fn hear_reports(&mut self, heard: bool) -> io::Result<()> {
-        path_io::hear_reports(self.socket(), heard)
+        self.io_mut().hear_reports(heard)
     }
 
     fn offload_segments(&self) -> usize {
-        match self {
-            Self::Udp(io) => io.offload_segments(),
-            Self::Raw(io) => io.offload_segments(),
-            Self::Lent(io) => io.offload_segments(),
-        }
+        self.io().offload_segments()
     }
 
     fn forget_failures(&mut self) {
-        match self {
-            Self::Udp(io) => io.forget_failures(),
-            Self::Raw(io) => io.forget_failures(),
-            Self::Lent(io) => io.forget_failures(),
-        }
+        self.io_mut().forget_failures();
     }
 
     fn allow_fragmentation(&mut self) -> io::Result<()> {
-        match self {
-            Self::Udp(io) => io.allow_fragmentation(),
-            Self::Raw(io) => io.allow_fragmentation(),
-            Self::Lent(io) => io.allow_fragmentation(),
-        }
+        self.io_mut().allow_fragmentation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error_queue::{ErrorKind, Quote};
+    use crate::lent::Line;
+    use crate::receive::ReceiveBuffers;
+
+    #[test]
+    fn a_lent_socket_that_hears_no_reports_drops_those_of_the_line() {
+        let (line, theirs) = Line::new().unwrap();
+        let udp = UdpIo::new(UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap();
+        let mut io = Io::Lent(LentIo::new(udp, theirs).unwrap());
+        let report = || {
+            let remote = "192.0.2.7:9899".parse().unwrap();
+            line.report(ErrorKind::PortClosed, remote, 1280, &Quote::of(&[7; 20])).unwrap();
+        };
+        io.hear_reports(false).unwrap();
+        report();
+        assert!(ReceiveBuffers::default().fill(&mut io).is_err());
+        assert_eq!(io.next_error().unwrap(), None);
+        io.hear_reports(true).unwrap();
+        report();
+        assert!(ReceiveBuffers::default().fill(&mut io).is_err());
+        assert!(io.next_error().unwrap().is_some());
     }
 }
