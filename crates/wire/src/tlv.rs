@@ -88,55 +88,72 @@ impl<'a> Iterator for Tlvs<'a> {
     }
 }
 
-/// The error causes of a chunk, borrowed. Equal when their bytes are, but for the padding of the last
-/// one, which a chunk may or may not count.
-///
-/// ```text
-///  0                   1                   2                   3
-///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-/// |          Cause Code           |         Cause Length          |
-/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-/// /                  Cause-Specific Information                   /
-/// \                                                               \
-/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Causes<'a> {
-    bytes: &'a [u8],
+/// Declares a type that holds the bytes of TLVs: equal when their bytes are, but for the padding of the last one,
+/// which a chunk may or may not count.
+macro_rules! borrowed {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name<'a> {
+            bytes: &'a [u8],
+        }
+
+        impl<'a> $name<'a> {
+            /// None of them.
+            pub const EMPTY: Self = Self { bytes: &[] };
+
+            /// As they stand in a chunk, or as their writer wrote them.
+            pub const fn from_bytes(bytes: &'a [u8]) -> Self {
+                Self { bytes }
+            }
+
+            /// The bytes, with or without the padding of the last one.
+            pub const fn as_bytes(&self) -> &'a [u8] {
+                self.bytes
+            }
+
+            /// Size in bytes without the padding of the last one, which no chunk's Length counts.
+            pub fn encoded_len(&self) -> usize {
+                Tlvs::unpadded_len(self.bytes)
+            }
+
+            pub(crate) fn unpadded(&self) -> &'a [u8] {
+                self.bytes.get(..self.encoded_len()).unwrap_or(self.bytes)
+            }
+        }
+
+        impl PartialEq for $name<'_> {
+            fn eq(&self, other: &Self) -> bool {
+                self.unpadded() == other.unpadded()
+            }
+        }
+
+        impl Eq for $name<'_> {}
+    };
 }
 
-impl<'a> Causes<'a> {
-    /// No causes.
-    pub const EMPTY: Self = Self { bytes: &[] };
-
-    /// Causes as they stand in a chunk, or as [`CauseWriter`](crate::CauseWriter) wrote them.
-    pub const fn from_bytes(bytes: &'a [u8]) -> Self {
-        Self { bytes }
-    }
-
-    /// The bytes, with or without the padding of the last cause.
-    pub const fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// Size in bytes without the padding of the last cause, which no chunk's Length counts.
-    pub fn encoded_len(&self) -> usize {
-        Tlvs::unpadded_len(self.bytes)
-    }
-
-    pub(crate) fn unpadded(&self) -> &'a [u8] {
-        self.bytes.get(..self.encoded_len()).unwrap_or(self.bytes)
-    }
+borrowed! {
+    /// The error causes of a chunk, borrowed. Equal when their bytes are, but for the padding of the last
+    /// one, which a chunk may or may not count.
+    ///
+    /// ```text
+    ///  0                   1                   2                   3
+    ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+    /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+    /// |          Cause Code           |         Cause Length          |
+    /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+    /// /                  Cause-Specific Information                   /
+    /// \                                                               \
+    /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+    /// ```
+    Causes
 }
 
-impl PartialEq for Causes<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.unpadded() == other.unpadded()
-    }
+borrowed! {
+    /// The parameters of a chunk, borrowed. Equal when their bytes are, but for the padding of the last
+    /// one, which a chunk may or may not count.
+    Parameters
 }
-
-impl Eq for Causes<'_> {}
 
 #[cfg(test)]
 mod tests {

@@ -16,12 +16,13 @@ mod reconfiguration;
 pub mod types;
 mod unrecognized;
 
+pub use crate::tlv::Parameters;
 pub use address::AddressTypes;
 pub use address_configuration::{AddressRequest, ErrorIndication, address_parameter};
 pub use any::Parameter;
 pub use authentication::{HmacIds, hmac_ids};
 pub use key_management::KeyManagement;
-pub use parameters::{ParameterIter, ParameterWriter, Parameters};
+pub use parameters::{ParameterIter, ParameterWriter};
 pub use reconfiguration::{
     AddStreams, IncomingSsnReset, OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds,
 };

@@ -3,53 +3,16 @@
 use super::Parameter;
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
-use crate::tlv::{TlvError, Tlvs};
+use crate::tlv::{Parameters, TlvError, Tlvs};
 use core::fmt;
 
-/// The parameters of a chunk, borrowed. Equal when their bytes are, but for the padding of the last
-/// one, which a chunk may or may not count.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Parameters<'a> {
-    bytes: &'a [u8],
-}
-
 impl<'a> Parameters<'a> {
-    /// No parameters.
-    pub const EMPTY: Self = Self { bytes: &[] };
-
-    /// Parameters as they stand in a chunk, or as [`ParameterWriter`] wrote them.
-    pub const fn from_bytes(bytes: &'a [u8]) -> Self {
-        Self { bytes }
-    }
-
     /// The parameters in order. After an error in a parameter's header nothing more comes, for
     /// nobody knows where the next one begins; after an error in its value the next one does.
     pub const fn iter(&self) -> ParameterIter<'a> {
-        ParameterIter { tlvs: Tlvs::new(self.bytes) }
-    }
-
-    /// The bytes, with or without the padding of the last parameter.
-    pub const fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// Size in bytes without the padding of the last parameter, which no chunk's Length counts.
-    pub fn encoded_len(&self) -> usize {
-        Tlvs::unpadded_len(self.bytes)
-    }
-
-    pub(crate) fn unpadded(&self) -> &'a [u8] {
-        self.bytes.get(..self.encoded_len()).unwrap_or(self.bytes)
+        ParameterIter { tlvs: Tlvs::new(self.as_bytes()) }
     }
 }
-
-impl PartialEq for Parameters<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.unpadded() == other.unpadded()
-    }
-}
-
-impl Eq for Parameters<'_> {}
 
 impl<'a> IntoIterator for Parameters<'a> {
     type Item = Result<Parameter<'a>, ParseError>;
