@@ -81,11 +81,6 @@ impl StackLink {
         self.replaced += 1;
     }
 
-    /// When a stack that has ended may be [replaced](Self::replace), if that has to wait.
-    pub fn next_replacement(&self) -> Option<Instant> {
-        self.back_off.next().filter(|_| self.client.is_none() && self.origin.is_some())
-    }
-
     /// How many stacks have been begun in place of others.
     pub const fn replacements(&self) -> u64 {
         self.replaced

@@ -118,11 +118,6 @@ impl Session {
         self.replies.pop_front()
     }
 
-    /// Whether the server has said what it can do.
-    pub fn is_greeted(&self) -> bool {
-        self.greeted
-    }
-
     /// Whether the server has this extension.
     pub fn has(&self, extension: &str) -> bool {
         self.extensions.iter().any(|name| name == extension)
