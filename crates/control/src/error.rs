@@ -1,5 +1,6 @@
 //! What can go wrong on a control connection.
 
+use crate::version::{OLDEST, VERSION};
 use std::fmt;
 use std::io;
 
@@ -54,8 +55,7 @@ impl fmt::Display for ControlError {
             Self::Version { theirs } => write!(
                 f,
                 "the other side speaks control version {theirs}, this program {} and {}: restart what is older",
-                crate::VERSION,
-                crate::OLDEST
+                VERSION, OLDEST
             ),
             Self::TimedOut => f.write_str("the stack does not answer"),
             Self::Refused(why) => f.write_str(why),
@@ -76,5 +76,11 @@ impl std::error::Error for ControlError {
             | Self::Refused(_)
             | Self::Unexpected(_) => None,
         }
+    }
+}
+
+impl From<serde_json::Error> for ControlError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed(error.to_string())
     }
 }

@@ -1,6 +1,5 @@
 //! Which languages this version speaks, and what a reader of the one before is told.
 
-use crate::error::ControlError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -43,11 +42,9 @@ pub const fn is_spoken(version: u32) -> bool {
 /// What a reader of `version` is told.
 ///
 /// # Errors
-/// [`ControlError::Malformed`] for what has no form in JSON.
-pub fn written_for(version: u32, message: &impl Serialize) -> Result<Value, ControlError> {
-    let value =
-        serde_json::to_value(message).map_err(|e| ControlError::Malformed(e.to_string()))?;
-    Ok(translated(version, value))
+/// For what has no form in JSON.
+pub fn written_for(version: u32, message: &impl Serialize) -> serde_json::Result<Value> {
+    Ok(translated(version, serde_json::to_value(message)?))
 }
 
 fn translated(version: u32, value: Value) -> Value {

@@ -196,17 +196,6 @@ fn every_association_that_waited_for_a_socket_goes_on_when_it_takes_packets_agai
     a.send(NOW, ids[2], message(1000)).unwrap();
     a.handle_backpressure(NOW, address(1, 1), false);
     assert_eq!(carry(&mut a, &mut z), [path(1); 3], "whether it was asked meanwhile or not");
-    exchange(&mut a, &mut z);
-
-    a.handle_backpressure(NOW, address(1, 1), true);
-    a.send(NOW, ids[1], message(1000)).unwrap();
-    assert!(poll(&mut a).is_none());
-    // One that is over is not waited for.
-    a.abort(NOW, ids[1], b"");
-    exchange(&mut a, &mut z);
-    a.handle_backpressure(NOW, address(1, 0), false);
-    a.send(NOW, ids[0], message(1000)).unwrap();
-    assert_eq!(carry(&mut a, &mut z), [path(0)]);
 }
 
 fn message(size: usize) -> Outgoing {

@@ -407,14 +407,13 @@ mod tests {
     fn sockets_are_told_apart() {
         let udp = |domain| Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).unwrap();
         let unix = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
-        for (socket, expected) in [
-            (tcp(Domain::IPV4), Kind::Tcp { v6: false }),
-            (tcp(Domain::IPV6), Kind::Tcp { v6: true }),
-            (udp(Domain::IPV4), Kind::Udp { v6: false }),
-            (udp(Domain::IPV6), Kind::Udp { v6: true }),
-            (unix, Kind::Other("not-tcp")),
-        ] {
-            assert_eq!(kind(socket.as_fd()).unwrap(), expected);
+        assert_eq!(kind(unix.as_fd()).unwrap(), Kind::Other("not-tcp"));
+        let families = [(Domain::IPV4, false), (Domain::IPV6, true)];
+        // A host may have no IPv6.
+        let has = |domain| Socket::new(domain, Type::DGRAM, None).is_ok();
+        for (domain, v6) in families.into_iter().filter(|(domain, _)| has(*domain)) {
+            assert_eq!(kind(tcp(domain).as_fd()).unwrap(), Kind::Tcp { v6 });
+            assert_eq!(kind(udp(domain).as_fd()).unwrap(), Kind::Udp { v6 });
         }
         // SAFETY: a call without pointers.
         let user = unsafe { libc::geteuid() };

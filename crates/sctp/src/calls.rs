@@ -1,12 +1,10 @@
 //! What calls do, once their arguments are known to be sound.
 
-use crate::descriptor::set_owned;
-use crate::descriptor::stranger;
+use crate::descriptor::{set_owned, stranger};
 use crate::inherited;
 use crate::process::{start, wait_until};
 use crate::request::{self, How, Request, Sending, decode_received, split_size};
-use crate::stack::running;
-use crate::stack::{Shared, State};
+use crate::stack::{Shared, State, running};
 use crate::system;
 use libc::c_int;
 use manypath_sockets::{Errno, Host, Received, SocketId, Sockets, Style};

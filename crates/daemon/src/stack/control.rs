@@ -10,7 +10,7 @@ use crate::log;
 use crate::service;
 use crate::services::{NotServed, may_serve, offered};
 use crate::settings::Settings;
-use manypath_control::{Incoming, Listener, Reply, Request, Role, written_for};
+use manypath_control::{ControlError, Incoming, Listener, Reply, Request, Role, written_for};
 use std::io;
 use std::os::fd::OwnedFd;
 use tracing::warn;
@@ -262,7 +262,8 @@ impl Stack {
     fn send_status(&mut self, id: u64) {
         let Some((version, _)) = self.base.core.control.greeting_of(id) else { return };
         let report = written_for(version, &self.status());
-        match report.and_then(|report| manypath_control::parts(&report)) {
+        match report.map_err(ControlError::from).and_then(|report| manypath_control::parts(&report))
+        {
             Ok(parts) => {
                 parts
                     .into_iter()

@@ -473,7 +473,10 @@ impl World {
             assert!(!whole || (complete(a, z) && complete(z, a)), "flow {i}: {flow:?}");
         }
         for mux in &self.muxes {
-            assert_eq!((mux.promised(), mux.len(), mux.backlog(), mux.has_events()), (0, 0, 0, false));
+            assert_eq!(
+                (mux.promised(), mux.len(), mux.backlog(), mux.has_events()),
+                (0, 0, 0, false)
+            );
             assert_eq!(mux.counters().protocol_errors, 0);
         }
     }

@@ -38,6 +38,8 @@ struct Shared {
 
 struct Direction {
     link: Link<IpPacket>,
+    /// Until when what arrives waits for what follows it.
+    rests_until: Instant,
     delivered: Series,
     undeliverable: u64,
 }
@@ -144,8 +146,18 @@ impl Drop for EmulatedPath {
 }
 
 impl Direction {
+    /// Between two deliveries to a host at least. With a wake-up for each packet of a fast path, of this thread and
+    /// of the host's program, two processors carry a third less than 800 Mbit/s; network cards moderate
+    /// their interrupts by as much. The rate is the link's, which goes by the times of its packets.
+    const MODERATION: Duration = Duration::from_micros(50);
+
     fn new(config: LinkConfig, seed: u64) -> Self {
-        Self { link: Link::new(config, seed), delivered: Series::default(), undeliverable: 0 }
+        let (rests_until, delivered) = (Instant::ZERO, Series::default());
+        Self { link: Link::new(config, seed), rests_until, delivered, undeliverable: 0 }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.link.next_deadline().map(|at| at.max(self.rests_until))
     }
 }
 
@@ -162,11 +174,6 @@ impl Carrier {
     /// Packets taken from a device before what is due is delivered again.
     const BATCH: usize = 64;
 
-    /// Between two deliveries at least. With a wake-up for each packet of a fast path, of this thread and of
-    /// the host's program, two processors carry a third less than 800 Mbit/s; network cards moderate
-    /// their interrupts by as much. The rate is the link's, which goes by the times of its packets.
-    const MODERATION: Duration = Duration::from_micros(50);
-
     fn run(mut self, tell: &Sender<bool>) {
         let _ = tell.send(wait::be_punctual());
         if let Err(error) = self.carry() {
@@ -177,8 +184,9 @@ impl Carrier {
     fn carry(&mut self) -> io::Result<()> {
         let mut readable = [true; 2];
         loop {
-            let timeout = self.step(readable)?;
+            let next = self.step(readable)?;
             let [left, right] = &self.devices;
+            let timeout = next.map(|at| at.since(self.clock.now()));
             let fds = [left.as_fd(), right.as_fd(), self.woken.as_fd()];
             let [left, right, woken] = wait::readable(fds, timeout)?;
             if woken && self.told_to_end() {
@@ -188,8 +196,8 @@ impl Carrier {
         }
     }
 
-    /// Takes in what the hosts have sent, delivers what is due; returns how long to wait for what is next.
-    fn step(&mut self, readable: [bool; 2]) -> io::Result<Option<Duration>> {
+    /// Takes in what the hosts have sent, delivers what is due; returns when to deliver next.
+    fn step(&mut self, readable: [bool; 2]) -> io::Result<Option<Instant>> {
         let mut guard = lock(&self.shared);
         let Shared { directions, recorder, .. } = &mut *guard;
         for from in Host::ALL {
@@ -199,14 +207,11 @@ impl Carrier {
                 take_in(device, link, &mut self.pool, self.clock, recorder.as_ref())?;
             }
         }
-        let mut delivered = false;
         for to in Host::ALL {
             let device = &self.devices[to.index()];
-            delivered |= directions[to.index()].deliver(self.clock.now(), device, &mut self.pool);
+            directions[to.index()].deliver(self.clock.now(), device, &mut self.pool);
         }
-        let next = directions.iter().filter_map(|direction| direction.link.next_deadline()).min();
-        let least = if delivered { Self::MODERATION } else { Duration::ZERO };
-        Ok(next.map(|at| at.since(self.clock.now()).max(least)))
+        Ok(directions.iter().filter_map(Direction::next_deadline).min())
     }
 
     /// Empties the wake-up socket; true at its end.
@@ -246,11 +251,13 @@ fn take_in(
 }
 
 impl Direction {
-    /// Hands the host what is due by `now`; whether that was anything.
-    fn deliver(&mut self, now: Instant, mut device: &File, pool: &mut Pool) -> bool {
-        let mut any = false;
+    /// Hands the host what is due by `now`, unless it has just had something.
+    fn deliver(&mut self, now: Instant, mut device: &File, pool: &mut Pool) {
+        if now < self.rests_until {
+            return;
+        }
         while let Some(packet) = self.link.poll(now) {
-            any = true;
+            self.rests_until = now + Self::MODERATION;
             match device.write(packet.bytes()) {
                 Ok(len) => self.delivered.add(now, len),
                 // The host has taken its device down, or has no memory: lost, as on a real host.
@@ -258,7 +265,6 @@ impl Direction {
             }
             pool.give_back(packet);
         }
-        any
     }
 }
 

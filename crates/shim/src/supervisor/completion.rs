@@ -70,7 +70,8 @@ impl Supervisor {
             Some(Transport::Sctp) => self.report.sctp += 1,
             Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
         }
-        // The program first: its socket is joined, and keeps what it writes until the stack has the far end.
+        // The program first: its socket is joined, and keeps what it writes until the stack has the far end, or is
+        // reset where the stack ends before.
         for caller in std::mem::take(&mut connection.callers) {
             let answer = self.completed_answer(&caller, &connection);
             self.tell(caller, answer);

@@ -75,6 +75,7 @@ mod tests {
         assert_eq!(bench.send_for(None, &not_three), Some(1));
         assert_eq!(bench.send(9), [3, 3, 2]);
     }
+
     proptest! {
         #[test]
         fn the_oldest_message_of_those_that_may_leave_is_next(
