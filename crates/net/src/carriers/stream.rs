@@ -454,6 +454,11 @@ mod tests {
         assert!(stream.waiting.len() <= 2 * MAX_WAITING, "{}", stream.waiting.len());
         drop(client);
         let mut inbox = Inbox::default();
-        assert_eq!(stream.receive(&mut inbox), Err(Over::Closed));
+        // A busy kernel takes its time to tell of the end.
+        let mut ends = (0..10_000).map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            stream.receive(&mut inbox)
+        });
+        assert_eq!(ends.find(|end| *end != Ok(false)), Some(Err(Over::Closed)));
     }
 }
