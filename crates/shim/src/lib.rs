@@ -11,7 +11,7 @@
 //! * [`launcher`](run): starts command and stack, one loop, signals, exit status;
 //! * `command`, `signals` and the line to the stack: the three partners of the launcher;
 //! * `supervisor`: what each trapped call and each reply of the stack does;
-//! * `supervisor::accept`: what becomes of the program's listening sockets, and of clients that come to them;
+//! * `supervisor::accept`: the program's listening sockets, and the clients that connect to them;
 //! * `table`: the connections; `program` and `memory`: looking at the program's things;
 //! * [`manypath_gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
 //! * `machine`: what the kernel, containers and services let us do here; `filter`, `seccomp`: the kernel facility.

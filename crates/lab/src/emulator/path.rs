@@ -146,9 +146,9 @@ impl Drop for EmulatedPath {
 }
 
 impl Direction {
-    /// Between two deliveries to a host at least. With a wake-up for each packet of a fast path, of this thread and
-    /// of the host's program, two processors carry a third less than 800 Mbit/s; network cards moderate
-    /// their interrupts by as much. The rate is the link's, which goes by the times of its packets.
+    /// The shortest time between two deliveries to a host. Network cards hold interrupts back for as long. If each packet
+    /// of a fast path woke this thread and the program that waits for it, two processors could not carry two paths
+    /// of 400 Mbit/s. When a packet leaves the bottleneck does not depend on it.
     const MODERATION: Duration = Duration::from_micros(50);
 
     fn new(config: LinkConfig, seed: u64) -> Self {
