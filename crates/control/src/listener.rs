@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A listening control socket. Its file is removed when it is dropped.
 #[derive(Debug)]
@@ -23,10 +24,25 @@ impl ControlListener {
     pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
         Self::clear(path)?;
         let fd = new_socket()?;
-        net::bind(&fd, &unix_address(path)?)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-        net::listen(&fd, 64)?;
-        Ok(Self { fd, path: path.to_owned() })
+        // It has its name once it listens: until then others would take it for that of a dead stack.
+        let draft = Self { fd, path: draft_of(path) };
+        draft.hide();
+        net::bind(&draft, &unix_address(&draft.path)?)?;
+        fs::set_permissions(&draft.path, fs::Permissions::from_mode(mode))?;
+        net::listen(&draft, 64)?;
+        match fs::hard_link(&draft.path, path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                Err(io::ErrorKind::AddrInUse.into())
+            }
+            linked => linked.map(|()| draft.renamed(path)),
+        }
+    }
+
+    /// The same socket, found at `path` alone.
+    fn renamed(mut self, path: &Path) -> Self {
+        self.hide();
+        path.clone_into(&mut self.path);
+        self
     }
 
     /// Removes a file at which nobody listens, if there is one.
@@ -37,7 +53,11 @@ impl ControlListener {
         match ControlSocket::connect(path) {
             Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => match fs::remove_file(path) {
+                // Somebody else has cleared it.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
             Err(e) => Err(e),
         }
     }
@@ -92,6 +112,12 @@ impl ControlListener {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// A name beside `path` that nobody looks for, of this process and moment alone.
+fn draft_of(path: &Path) -> PathBuf {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    path.with_file_name(format!(".{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed)))
 }
 
 impl Drop for ControlListener {

@@ -232,3 +232,29 @@ fn a_welcome_without_a_word_of_traffic_is_one_of_a_stack_that_does_not_count_it(
     let expected = Reply::Welcome { version: VERSION, pid: 1, namespace: 2, counts_traffic: false };
     assert_eq!(message::<Reply>(&z).0, expected);
 }
+
+/// Whoever lists stacks removes files at which nobody listens.
+#[test]
+fn a_stack_that_has_just_begun_is_not_taken_for_a_dead_one() {
+    let dir = scratch("begins");
+    let path = runtime::socket_path(&dir, 19);
+    thread::scope(|scope| {
+        let (over, end) = std::sync::mpsc::channel::<()>();
+        let lister = {
+            let path = path.clone();
+            scope.spawn(move || {
+                while end.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                    let _ = ControlListener::clear(&path);
+                }
+            })
+        };
+        for _ in 0..2000 {
+            let stack = ControlListener::bind(&path, 0o600).expect("bound");
+            assert!(stack.is_found() && stack.path() == path);
+            drop(stack);
+        }
+        drop(over);
+        lister.join().expect("no panic");
+    });
+    std::fs::remove_dir_all(dir).expect("removed");
+}
