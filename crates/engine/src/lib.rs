@@ -45,6 +45,7 @@ mod time;
 mod transmit;
 mod tsn;
 
+pub use association::InitRepetition;
 pub use association::addresses::AddressError;
 pub use association::cookie::seen_source;
 pub use association::reconfiguration::ReconfigurationError;

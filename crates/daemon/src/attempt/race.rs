@@ -13,7 +13,7 @@ use crate::socket::{Socket, connect};
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Transport;
-use manypath_engine::{AssociationId, Duration, Instant};
+use manypath_engine::{AssociationId, Duration, InitRepetition, Instant};
 use mio::event::Event;
 use std::io;
 use std::net::SocketAddr;
@@ -228,7 +228,7 @@ impl Attempts {
 
 impl Core {
     pub(crate) fn on_init_copy_timer(&mut self, id: AssociationId) {
-        if self.driver.endpoint_mut().repeat_init(self.now, id) {
+        if self.repeat_init(id, InitRepetition::Copy) {
             self.count("init_copies");
         }
     }

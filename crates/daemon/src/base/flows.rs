@@ -2,7 +2,8 @@
 
 use super::{Association, Base, FlowUse, Setup};
 use manypath_engine::{
-    AssociationId, Duration, Endpoint, Instant, Reliability, StreamClass, StreamId, StreamOptions,
+    AssociationId, Duration, Endpoint, InitRepetition, Instant, Reliability, StreamClass, StreamId,
+    StreamOptions,
 };
 use manypath_flow::{Datagrams, FlowId, Refusal, Share};
 use manypath_rules::{Class, Options};
@@ -12,6 +13,9 @@ use std::collections::BTreeMap;
 /// wait behind these.
 const ROOM: usize = 64 << 10;
 
+/// At least between two INITs for whose answer nobody waits.
+const RARE: Duration = Duration::from_secs(1);
+
 impl Base {
     pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
         self.all.get(&id)?.flows.get(&flow).copied()
@@ -20,6 +24,9 @@ impl Base {
     pub(crate) fn set_flow_use(&mut self, id: AssociationId, flow: FlowId, used: FlowUse) {
         if let Some(association) = self.all.get_mut(&id) {
             association.flows.insert(flow, used);
+        }
+        if let FlowUse::Attempt(_) = used {
+            self.core.hurry_init(id);
         }
     }
 
@@ -34,10 +41,14 @@ impl Base {
     }
 
     /// Nobody waits any more for an association whose peer has answered the INIT and then no more. One that has never
-    /// answered may do so late, and is known then.
+    /// answered may do so late, and is known then: it is asked rarely, because a web page may name dozens of hosts.
     fn end_broken_setup(&mut self, id: AssociationId) {
         let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
-        if !self.all.get(&id).is_some_and(connecting) || self.core.packets_received(id) == 0 {
+        if !self.all.get(&id).is_some_and(connecting) {
+            return;
+        }
+        if self.core.packets_received(id) == 0 {
+            self.core.repeat_init(id, InitRepetition::Rare(RARE));
             return;
         }
         if let Some(association) = self.all.get_mut(&id) {

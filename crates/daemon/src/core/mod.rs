@@ -17,7 +17,9 @@ use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::timers::{Timer, Timers};
 use manypath_control::Reply;
-use manypath_engine::{AssociationId, AssociationStatus, Duration, Instant, PathStatus};
+use manypath_engine::{
+    AssociationId, AssociationStatus, Duration, InitRepetition, Instant, PathStatus,
+};
 use manypath_flow::{FlowError, Framing};
 use manypath_net::Driver;
 use manypath_rules::{Encrypt, Options};
@@ -87,6 +89,16 @@ impl Core {
 
     pub(crate) fn abort(&mut self, id: AssociationId, reason: &[u8]) {
         self.driver.endpoint_mut().abort(self.now, id, reason);
+    }
+
+    /// Somebody waits for the answer of a peer, for which perhaps nobody has waited for a while.
+    pub(crate) fn hurry_init(&mut self, id: AssociationId) {
+        self.repeat_init(id, InitRepetition::Anew);
+    }
+
+    /// Changes when the INIT of an association is sent again. Whether that changes anything.
+    pub(crate) fn repeat_init(&mut self, id: AssociationId, how: InitRepetition) -> bool {
+        self.driver.endpoint_mut().repeat_init(self.now, id, how)
     }
 
     pub(crate) fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {

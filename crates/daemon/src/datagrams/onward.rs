@@ -224,7 +224,9 @@ pub(super) fn association_with(
 ) -> Result<AssociationId, FallbackReason> {
     let manner = parameters::manner(&base.core.config, options);
     let at = SocketAddr::new(relay.addr, 0);
-    base.association_for(at, Some(source), manner, relay.acceptor, Encrypt::Require)
+    let id = base.association_for(at, Some(source), manner, relay.acceptor, Encrypt::Require)?;
+    base.core.hurry_init(id);
+    Ok(id)
 }
 
 /// Whether the peer relays. Nothing is known before it has been asked.

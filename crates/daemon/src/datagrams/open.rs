@@ -349,7 +349,9 @@ pub(super) fn association_to(
     let manner = parameters::manner(&base.core.config, options);
     let acceptor = base.core.acceptor_for(destination, options);
     let (encrypt, from) = (base.core.encrypt_for(options), Some(source.ip()));
-    base.association_for(destination, from, manner, acceptor, encrypt)
+    let id = base.association_for(destination, from, manner, acceptor, encrypt)?;
+    base.core.hurry_init(id);
+    Ok(id)
 }
 
 pub(super) fn open_datagrams(

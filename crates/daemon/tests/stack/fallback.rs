@@ -260,6 +260,16 @@ fn of_many_silent_hosts_that_are_asked_at_once_others_than_the_first_hear_of_tcp
     assert_eq!(heard, Some([false, true, true]));
 }
 
+/// Eight silent hosts that are asked within a second, and the next one, which is left to the kernel.
+fn ask_a_crowd(client: &mut VirtualHost, services: &[std::net::SocketAddr]) {
+    (1..).zip(services).for_each(|(id, service)| client.open(id, *service));
+    let mut expected: Vec<_> = (1..=8).map(|id| Reply::Pending { id }).collect();
+    expected.push(Reply::Direct { id: 9, reason: FallbackReason::OneOfMany });
+    let mut replies = client.replies(0);
+    replies.retain(|reply| !matches!(reply, Reply::Accepted { .. }));
+    assert_eq!(replies, expected);
+}
+
 #[test]
 fn of_a_crowd_of_unknown_hosts_the_ninth_is_left_to_the_kernel_and_carried_the_next_time() {
     let networks: [Network; 5] = std::array::from_fn(|_| Network::new());
@@ -269,12 +279,7 @@ fn of_a_crowd_of_unknown_hosts_the_ninth_is_left_to_the_kernel_and_carried_the_n
     let services: Vec<_> = hosts.iter().map(|addr| service(*addr, echo)).collect();
     let _server = Host::start(networks[4].server_config(&services[8..]));
     let mut client = VirtualHost::new(racing(networks[0]));
-    (1..).zip(&services).for_each(|(id, service)| client.open(id, *service));
-    let mut expected: Vec<_> = (1..=8).map(|id| Reply::Pending { id }).collect();
-    expected.push(Reply::Direct { id: 9, reason: FallbackReason::OneOfMany });
-    let mut replies = client.replies(0);
-    replies.retain(|reply| !matches!(reply, Reply::Accepted { .. }));
-    assert_eq!(replies, expected);
+    ask_a_crowd(&mut client, &services);
     let begun = std::time::Instant::now();
     let carried = |reply: &Reply| {
         matches!(reply, Reply::Accepted { id: 100.., transport: Transport::Sctp, .. })
@@ -287,6 +292,20 @@ fn of_a_crowd_of_unknown_hosts_the_ninth_is_left_to_the_kernel_and_carried_the_n
         }
         assert!(begun.elapsed() < Duration::from_secs(10), "its answer is not heard");
     }
+}
+
+#[test]
+fn a_host_for_whose_answer_nobody_waits_is_asked_once_in_the_first_second() {
+    let networks: [Network; 5] = std::array::from_fn(|_| Network::new());
+    let hosts: Vec<_> = networks.iter().flat_map(|one| one.server()).take(9).collect();
+    let silent = |addr: &IpAddr| UdpSocket::bind((*addr, DEFAULT_UDP_PORT)).unwrap();
+    let silent: Vec<_> = hosts.iter().map(silent).collect();
+    let services: Vec<_> = hosts.iter().map(|addr| service(*addr, echo)).collect();
+    let mut client = VirtualHost::new(racing(networks[0]));
+    ask_a_crowd(&mut client, &services);
+    (0..1000).step_by(10).for_each(|at| drop(client.replies(at)));
+    silent[8].set_nonblocking(true).unwrap();
+    assert_eq!(std::iter::from_fn(|| silent[8].recv(&mut [0; 2000]).ok()).count(), 1);
 }
 
 /// Plain TCP from its port needs its own socket.

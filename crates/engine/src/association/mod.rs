@@ -75,4 +75,5 @@ pub(crate) mod user;
 pub(crate) use authentication::Authenticity;
 pub(crate) use context::Context;
 pub(crate) use protection::Protection;
+pub use state::InitRepetition;
 pub(crate) use tcb::{Association, Ports};

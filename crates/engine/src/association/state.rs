@@ -197,14 +197,22 @@ impl State {
         Some(retry)
     }
 
-    /// The INIT was sent once, and is due again. The limit of repetitions and the back-off are those of the timer.
-    pub(crate) fn repeat_init(&mut self) -> bool {
+    /// Changes when an INIT without an answer is sent again. The limit of repetitions and the back-off are those of the
+    /// timer.
+    pub(crate) fn repeat_init(&mut self, how: InitRepetition) -> bool {
         let Self::CookieWait(waiting) = self else { return false };
-        let once = waiting.t1.sends() == 1;
-        if once {
-            waiting.t1.send_again();
+        match how {
+            InitRepetition::Copy => {
+                let once = waiting.t1.sends() == 1;
+                if once {
+                    waiting.t1.send_again();
+                }
+                return once;
+            }
+            InitRepetition::Rare(pause) => waiting.t1.leave_out(pause),
+            InitRepetition::Anew => return waiting.t1.begin_anew(),
         }
-        once
+        true
     }
 
     /// The state is SHUTDOWN-ACK-SENT: the peer missed our SHUTDOWN ACK, or what came of it.
@@ -224,6 +232,18 @@ impl State {
 /// Copies that leave within this time are one to [`Retry::round_trip`]: no T1 or T2 is as short.
 const TOGETHER: Duration = Duration::from_millis(4);
 
+/// How an INIT that has no answer is sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitRepetition {
+    /// Once ahead of T1-init, to the same address, if it was sent only once.
+    Copy,
+    /// Nobody waits for the answer: repetitions are left out that would leave within this time after the one before. The
+    /// wait ends when it would have ended.
+    Rare(Duration),
+    /// Somebody waits again: at once, and then as at first. Only after `Rare`.
+    Anew,
+}
+
 /// A chunk that is sent again until it is answered: INIT, COOKIE ECHO, SHUTDOWN, SHUTDOWN ACK.
 #[derive(Clone, Debug)]
 pub(crate) struct Retry {
@@ -236,14 +256,16 @@ pub(crate) struct Retry {
     interval: Duration,
     /// What it runs for next, if it has a back-off of its own.
     own_rto: Option<Duration>,
+    /// How long after one copy the next ones are left out.
+    pause: Option<Duration>,
 }
 
 impl Retry {
     /// To be sent as soon as possible.
     pub(crate) fn new() -> Self {
         let (first_sent, last_sent) = (Instant::ZERO, Instant::ZERO);
-        let interval = Duration::ZERO;
-        Self { due: true, sends: 0, first_sent, last_sent, expiry: None, interval, own_rto: None }
+        let (interval, own_rto, pause) = (Duration::ZERO, None, None);
+        Self { due: true, sends: 0, first_sent, last_sent, expiry: None, interval, own_rto, pause }
     }
 
     /// Whether the chunk waits to be sent.
@@ -271,6 +293,34 @@ impl Retry {
         self.last_sent = now;
         self.interval = self.own_rto.unwrap_or(rto);
         self.expiry = Some(now + self.interval);
+        self.skip();
+    }
+
+    /// Copies that would leave within `pause` after one are left out from now on. They count as sent.
+    fn leave_out(&mut self, pause: Duration) {
+        self.pause = Some(pause);
+        self.skip();
+    }
+
+    fn skip(&mut self) {
+        let (Some(pause), Some(mut expiry)) = (self.pause, self.expiry) else { return };
+        while !self.interval.is_zero() && expiry < self.last_sent + pause {
+            self.interval *= 2;
+            expiry = expiry + self.interval;
+            self.sends += 1;
+        }
+        self.expiry = Some(expiry);
+    }
+
+    /// Nothing is left out any more; the next copy leaves at once. Whether something was.
+    fn begin_anew(&mut self) -> bool {
+        let rare = self.pause.take().is_some();
+        if rare && self.sends > 0 {
+            self.own_rto = None;
+            self.forgive();
+            self.send_again();
+        }
+        rare
     }
 
     /// The timer runs twice as long the next time, up to `limit`, whatever the RTO of the path: the
@@ -338,6 +388,27 @@ mod tests {
         retry.on_send(at(1000), Duration::from_secs(2));
         assert_eq!((retry.sends(), retry.expiry()), (2, Some(at(3000))));
         assert_eq!(retry.round_trip(at(1030)), None);
+    }
+
+    #[test]
+    fn copies_are_left_out_for_a_while_and_the_last_ones_leave_when_they_would_have() {
+        let (mut retry, rto) = (Retry::new(), Duration::from_millis(50));
+        retry.on_send(at(0), rto);
+        retry.leave_out(Duration::from_secs(1));
+        // 50, 150, 350 and 750 ms are left out.
+        assert_eq!((retry.expiry(), retry.sends()), (Some(at(1550)), 5));
+        assert!(retry.expire(at(1550)));
+        retry.back_off(Duration::from_secs(60));
+        retry.on_send(at(1550), rto);
+        assert_eq!((retry.expiry(), retry.sends()), (Some(at(3150)), 6));
+        assert!(retry.begin_anew() && retry.is_due() && !retry.begin_anew());
+        retry.on_send(at(2000), rto);
+        assert_eq!((retry.expiry(), retry.sends()), (Some(at(2050)), 2));
+        assert_eq!(retry.round_trip(at(2010)), None, "the answer may be to an earlier one");
+        let mut unsent = Retry::new();
+        unsent.leave_out(Duration::from_secs(1));
+        unsent.on_send(at(0), rto);
+        assert_eq!(unsent.expiry(), Some(at(1550)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! 8.1.12 and 8.1.16).
 
 use super::{AssociationId, Endpoint};
+use crate::association::InitRepetition;
 use crate::config::{PathMtu, Redundancy};
 use crate::path::{PathRule, Supervision, SupervisionChange};
 use crate::time::{Duration, Instant};
@@ -28,10 +29,9 @@ impl Endpoint {
             .is_some()
     }
 
-    /// Sends the INIT of an association again, to the same addresses and ahead of T1-init, if it was sent once and has no
-    /// answer. Whether it does.
-    pub fn repeat_init(&mut self, now: Instant, id: AssociationId) -> bool {
-        self.with(now, id, |it, _| it.state.repeat_init().then_some(())).is_some()
+    /// Changes when the INIT of an association is sent again that has no answer. Whether that changes anything.
+    pub fn repeat_init(&mut self, now: Instant, id: AssociationId, how: InitRepetition) -> bool {
+        self.with(now, id, |it, _| it.state.repeat_init(how).then_some(())).is_some()
     }
 
     /// This host has been away (suspended) for a while and is back: errors that were counted before say nothing, and

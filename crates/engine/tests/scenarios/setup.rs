@@ -2,8 +2,8 @@
 
 use crate::pair::{Pair, Side, address, config, millis};
 use manypath_engine::{
-    AssociationState, CloseReason, Config, Duration, Endpoint, Event, Instant, LocalAddress,
-    PacketBatch, PathAddr,
+    AssociationState, CloseReason, Config, Duration, Endpoint, Event, InitRepetition, Instant,
+    LocalAddress, PacketBatch, PathAddr,
 };
 use std::net::SocketAddr;
 
@@ -68,9 +68,9 @@ fn an_init_may_be_repeated_ahead_of_its_timer() {
     pair.lose(Side::A, "INIT", 1);
     let id = pair.connect();
     pair.drive(millis(2));
-    assert!(pair.a.endpoint.repeat_init(pair.now, id));
+    assert!(pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Copy));
     pair.drive(millis(1));
-    assert!(!pair.a.endpoint.repeat_init(pair.now, id), "only one copy");
+    assert!(!pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Copy), "only one copy");
     pair.drive(millis(20));
     let status = pair.a.endpoint.status(pair.now, id).unwrap();
     assert_eq!(status.state, AssociationState::CookieEchoed);
@@ -80,6 +80,30 @@ fn an_init_may_be_repeated_ahead_of_its_timer() {
     pair.expect(
         "A -> INIT /lost/ -> Z
          A -> INIT -> Z
+         A <- INIT_ACK <- Z
+         A -> COOKIE_ECHO -> Z
+         A <- COOKIE_ACK <- Z",
+    );
+}
+
+/// As at first: T1-init is 1 s, and then 2.
+#[test]
+fn an_init_for_whose_answer_nobody_waits_is_repeated_rarely_until_somebody_does() {
+    let mut pair = Pair::new(1);
+    pair.lose(Side::A, "INIT", 2);
+    let id = pair.connect();
+    assert!(!pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Anew));
+    pair.drive(millis(2));
+    let rare = InitRepetition::Rare(Duration::from_secs(2));
+    assert!(pair.a.endpoint.repeat_init(pair.now, id, rare));
+    pair.drive(millis(2900));
+    pair.expect("A -> INIT /lost/ -> Z");
+    assert!(pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Anew));
+    pair.drive(millis(900));
+    pair.expect("A -> INIT /lost/ -> Z");
+    pair.drive(millis(600));
+    pair.expect(
+        "A -> INIT -> Z
          A <- INIT_ACK <- Z
          A -> COOKIE_ECHO -> Z
          A <- COOKIE_ACK <- Z",
