@@ -7,6 +7,8 @@ use manypath_window::{Adjustment, Window};
 
 /// A round trip is measured no more often than this, however short it is.
 const LEAST_PROBE_INTERVAL: Duration = Duration::from_millis(20);
+/// The same for a flow of an association of which others are measured.
+const CROWDED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes consumed before a flow is worth a measurement: a quarter of the least window.
 const WORTH_A_PROBE: u64 = crate::INITIAL_CREDIT as u64 / 4;
 
@@ -152,9 +154,10 @@ impl Recv {
         self.window.fall_back();
     }
 
-    /// Whether a round trip is to be measured now.
-    pub(crate) fn should_probe(&mut self, now: Duration) -> bool {
-        let interval = self.round_trip().unwrap_or_default().max(LEAST_PROBE_INTERVAL);
+    /// Whether a round trip is to be measured now. `crowded`: that of another flow has just been.
+    pub(crate) fn should_probe(&mut self, now: Duration, crowded: bool) -> bool {
+        let least = if crowded { CROWDED_PROBE_INTERVAL } else { LEAST_PROBE_INTERVAL };
+        let interval = self.round_trip().unwrap_or_default().max(least);
         let rested = self.probed.is_none_or(|at| now.saturating_sub(at) >= interval);
         let consumed = self.received() - self.buffered();
         let due = rested && !self.probing && !self.ended && consumed >= WORTH_A_PROBE;

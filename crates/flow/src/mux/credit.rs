@@ -18,6 +18,10 @@ use manypath_window::Adjustment;
 /// Flows looked at in one search for credit to reclaim.
 const RECLAIM_SEARCH: usize = 32;
 
+/// For so long after one flow has measured its round trip, others do so seldom: the answers come between the data and
+/// end the runs of equal packets that the kernel takes at once, and what they say changes slowly.
+const PROBE_SPACING: Duration = Duration::from_millis(1);
+
 impl FlowMux {
     pub(super) fn handle_credit(&mut self, id: Option<FlowId>, credit: Credit) {
         let flow = id.and_then(|id| self.flows.get_mut(id).map(|flow| (id, flow)));
@@ -73,8 +77,11 @@ impl FlowMux {
     /// Asks for a report if it is time for the next one.
     pub(super) fn probe_if_due(&mut self, id: FlowId) {
         let now = self.now;
-        let due = |flow: &mut Flow| flow.phase == Phase::Open && flow.recv.should_probe(now);
+        let crowded = self.probed.is_some_and(|at| now.saturating_sub(at) < PROBE_SPACING);
+        let due =
+            |flow: &mut Flow| flow.phase == Phase::Open && flow.recv.should_probe(now, crowded);
         if self.flows.get_mut(id).is_some_and(due) {
+            self.probed = Some(now);
             self.hint(id, |hints| hints.probe = true);
         }
     }

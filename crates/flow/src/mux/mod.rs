@@ -65,6 +65,8 @@ pub struct FlowMux {
     backlog: usize,
     /// Round trip of the slowest path that data may take.
     slowest_path: Duration,
+    /// When a flow measured its round trip last.
+    probed: Option<Duration>,
     ordered: VecDeque<Ordered>,
     /// Flows with unordered control messages to send.
     hints: VecDeque<FlowId>,
@@ -102,6 +104,7 @@ impl FlowMux {
             queued: 0,
             backlog: 0,
             slowest_path: Duration::ZERO,
+            probed: None,
             ordered: VecDeque::new(),
             hints: VecDeque::new(),
             rotation: Rotation::default(),

@@ -152,9 +152,12 @@ impl Turns {
         flow.turn.round = self.round;
     }
 
-    /// Bytes of a turn of the flow.
+    /// Bytes of a turn of the flow: whole messages. A short one at its end would end the run of packets of one size that
+    /// the kernel takes at once.
     pub(super) fn turn_of(&self, flow: &Flow) -> usize {
-        self.bytes.max(self.fragment_size).max(1) * usize::from(flow.share.weight.max(1))
+        let message = self.fragment_size.max(1);
+        let bytes = self.bytes.max(message) * usize::from(flow.share.weight.max(1));
+        bytes - bytes % message
     }
 
     fn next_turn(&mut self, now: Duration) -> Option<FlowId> {

@@ -1,11 +1,13 @@
 //! Many flows that always have more to send, over a fast path: what waits is that of a few of them.
 
 use crate::pair::*;
-use manypath_flow::{FlowEvent, FlowId};
+use manypath_flow::{FlowEvent, FlowId, PPID_CONTROL};
 use std::collections::BTreeMap;
 
 const FLOWS: usize = 64;
 const TURN: usize = 128 << 10;
+/// Type of a REPORT (docs/flow-protocol.md).
+const REPORT: u8 = 129;
 
 /// Flows from A to Z whose writers write whenever they may, and whose readers read at once.
 struct Crowd {
@@ -15,13 +17,18 @@ struct Crowd {
     sent: BTreeMap<u16, usize>,
     /// Flows whose writers have nothing to say although they were busy before.
     silent: Vec<FlowId>,
+    /// Streams of the messages with data that left A and do not fill a packet.
+    short: Vec<u16>,
+    /// Those of the answers to flows that measured their round trips.
+    reports: Vec<u16>,
 }
 
 impl Crowd {
     fn new() -> Self {
         let mut pair = Pair::new(64);
         let flows: Vec<_> = (0..FLOWS).map(|_| pair.flow().0).collect();
-        let mut crowd = Self { pair, flows, sent: BTreeMap::new(), silent: Vec::new() };
+        let (sent, silent, short, reports) = Default::default();
+        let mut crowd = Self { pair, flows, sent, silent, short, reports };
         crowd.flows.clone().into_iter().for_each(|flow| crowd.write(flow));
         crowd
     }
@@ -40,6 +47,12 @@ impl Crowd {
     fn step(&mut self) {
         for _ in 0..90 {
             let Some(sent) = self.pair.a.poll_message(FRAGMENT) else { break };
+            match sent.ppid {
+                PPID_CONTROL if sent.payload[0] == REPORT => self.reports.push(sent.stream.0),
+                PPID_CONTROL => {}
+                _ if sent.payload.len() < FRAGMENT => self.short.push(sent.stream.0),
+                _ => {}
+            }
             *self.sent.entry(sent.stream.0).or_default() += sent.payload.len();
             self.pair.to_z.push_back(message(sent));
         }
@@ -132,4 +145,33 @@ fn a_few_bytes_go_first() {
         crowd.pair.a.write(small, vec![1; 300].into()).unwrap();
         assert_eq!(crowd.pair.a.poll_message(FRAGMENT).map(|sent| sent.stream.0), Some(stream));
     }
+}
+
+/// A packet that is not full ends the run that the kernel takes at once.
+#[test]
+fn turns_end_with_full_packets() {
+    let mut crowd = Crowd::new();
+    crowd.run(4);
+    crowd.short.clear();
+    crowd.run(20);
+    assert_eq!(crowd.short.len(), 0);
+}
+
+/// So does the answer to a flow that measures its round trip.
+#[test]
+fn flows_measure_round_trips_one_after_the_other_and_each_once_in_a_second() {
+    let mut crowd = Crowd::new();
+    crowd.run(4);
+    // From its last one at instant 0 on each waits for a second, but for one in each round.
+    for round in 1..50 {
+        crowd.pair.wait(20);
+        crowd.run(1);
+        assert!(crowd.reports.len() <= FLOWS + round, "{} in {round}", crowd.reports.len());
+    }
+    crowd.reports.clear();
+    crowd.pair.wait(20);
+    crowd.run(2);
+    crowd.reports.sort_unstable();
+    crowd.reports.dedup();
+    assert!(crowd.reports.len() >= FLOWS - 50, "{}", crowd.reports.len());
 }
