@@ -21,8 +21,8 @@ const TURN: usize = 256 << 10;
 /// Bytes of the program that are dropped after the peer has ended both directions, before the
 /// program is told by a reset, as TCP tells it.
 const MAX_DROPPED: u64 = 256 << 10;
-/// Pieces that one write hands to the kernel.
-const MAX_SLICES: usize = 64;
+/// Pieces that one write hands to the kernel: a whole turn of a flow (128 KiB) in packets of 1500 bytes.
+const MAX_SLICES: usize = 128;
 
 /// What a relay has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
