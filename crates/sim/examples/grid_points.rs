@@ -155,7 +155,8 @@ fn measure(point: &Point, series: Option<&str>, only_all: bool) -> String {
     if only_all {
         return format!("{name}\t{way}\t{seed}\t{all:.2}");
     }
-    let association = transfer(point, paths, "kind = \"file\"", size, series);
+    // In messages of the size that `manypath-lab bench` sends.
+    let association = transfer(point, paths, "kind = \"file\"\nmessage = 16384", size, series);
     let most = paths.iter().map(|path| path.rates[0]).fold(0.0, f64::max);
     let alone = paths.iter().map(|path| {
         let own = path.rates[0];

@@ -14,7 +14,7 @@ use crate::config::{NrSack, SackPath};
 use crate::delivery::Delivery;
 use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
-use crate::path::{PathAddr, PathId, Paths};
+use crate::path::{Path, PathAddr, PathId, Paths};
 use crate::recv::{DataOutcome, Receiver};
 use crate::send::SackView;
 use crate::time::Duration;
@@ -351,8 +351,7 @@ impl Association {
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
                 let active = || self.paths.active();
-                let shortest = || active().filter_map(|path| path.rtt().smoothed()).min();
-                let paths = (active().count(), || shortest().unwrap_or_default());
+                let paths = (active().count(), || shortest_round_trip(&self.paths));
                 let immediate = arrival.immediate || marked;
                 peer.receiver.packet_end(cx.now, arrival.via, immediate, paths);
             }
@@ -380,6 +379,13 @@ fn lowest(a: Option<Tsn>, b: Option<Tsn>) -> Option<Tsn> {
 /// Whether the packet holds a single chunk.
 pub(super) fn is_alone(packet: &Packet<'_>) -> bool {
     packet.chunks().nth(1).is_none()
+}
+
+/// What a round trip over the shortest of the paths in use takes at least. The smoothed time says less: whoever receives
+/// much sends little, such as grants, whose acknowledgements may wait and come over another path.
+fn shortest_round_trip(paths: &Paths) -> Duration {
+    let least = |path: &Path| path.rtt().least().or(path.rtt().smoothed());
+    paths.active().filter_map(least).min().unwrap_or_default()
 }
 
 /// The longest round trip of the paths in use: data in order waits for the slowest.
