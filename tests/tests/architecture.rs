@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sctp", &["engine", "net", "sockets"]),
     ("handover", &[]),
     ("preload", &["sctp"]),
-    ("bench", &["wire", "engine", "net", "lab", "sim"]),
+    ("bench", &["wire", "engine", "net", "keys", "lab", "sim"]),
     (
         "cli",
         &[

@@ -16,6 +16,8 @@ pub enum Transport {
     Manypath,
     /// An association alone: the engine over UDP sockets, without shim, stack and flows.
     Association,
+    /// The same, encrypted as the product is, and timed from the client's connect on.
+    Encrypted,
     /// UDP with segmentation offload: the bound of everything over UDP.
     Udp,
     /// iperf3 over TCP: somebody else's measure of the same path.
@@ -24,8 +26,15 @@ pub enum Transport {
 
 impl Transport {
     /// All, in the order of tables.
-    pub const ALL: [Self; 6] =
-        [Self::Tcp, Self::Mptcp, Self::Manypath, Self::Association, Self::Udp, Self::Iperf3];
+    pub const ALL: [Self; 7] = [
+        Self::Tcp,
+        Self::Mptcp,
+        Self::Manypath,
+        Self::Association,
+        Self::Encrypted,
+        Self::Udp,
+        Self::Iperf3,
+    ];
 
     /// As it is written.
     pub const fn name(self) -> &'static str {
@@ -34,6 +43,7 @@ impl Transport {
             Self::Mptcp => "mptcp",
             Self::Manypath => "manypath",
             Self::Association => "association",
+            Self::Encrypted => "encrypted",
             Self::Udp => "udp",
             Self::Iperf3 => "iperf3",
         }
@@ -45,6 +55,7 @@ impl Transport {
             Self::Tcp | Self::Manypath | Self::Iperf3 => Carrier::Tcp,
             Self::Mptcp => Carrier::Mptcp,
             Self::Association => Carrier::Association,
+            Self::Encrypted => Carrier::EncryptedAssociation,
             Self::Udp => Carrier::Datagrams,
         }
     }
@@ -57,10 +68,14 @@ impl Transport {
         );
         match (self, workload) {
             (Self::Tcp | Self::Mptcp | Self::Manypath, _) => Ok(()),
-            (Self::Association | Self::Iperf3, Workload::Throughput { .. }) => Ok(()),
+            (Self::Association | Self::Encrypted | Self::Iperf3, Workload::Throughput { .. }) => {
+                Ok(())
+            }
             (Self::Udp, _) if one_way => Ok(()),
             (Self::Udp, Workload::Throughput { .. }) => Err("udp measures one flow one way"),
-            (Self::Association | Self::Udp | Self::Iperf3, _) => Err("only throughput is measured"),
+            (Self::Association | Self::Encrypted | Self::Udp | Self::Iperf3, _) => {
+                Err("only throughput is measured")
+            }
         }
     }
 }
@@ -180,7 +195,7 @@ impl Settings {
     pub(crate) fn length(&self, task: Task, transport: Transport) -> u32 {
         match (task, transport) {
             (Task::Ask | Task::Answer, _) => QUESTION,
-            (_, Transport::Association) => self.length.unwrap_or(16 << 10),
+            (_, Transport::Association | Transport::Encrypted) => self.length.unwrap_or(16 << 10),
             (_, _) => self.length.unwrap_or(128 << 10),
         }
     }

@@ -43,6 +43,8 @@ pub(crate) enum Carrier {
     Mptcp,
     /// The engine over UDP sockets, in the worker itself.
     Association,
+    /// The same with DTLS chunks.
+    EncryptedAssociation,
     /// UDP with segmentation offload and nothing else: what any protocol over UDP must stay below.
     Datagrams,
 }
@@ -97,7 +99,7 @@ pub(crate) enum Question {
 pub(crate) struct Progress {
     /// When this was so, on a clock of the worker's host.
     pub(crate) nanos: u64,
-    /// When the first flow was open.
+    /// When the first flow was open; of an encrypted association, when the client began to connect.
     pub(crate) opened: u64,
     /// Payload bytes given away.
     pub(crate) sent: u64,

@@ -144,6 +144,7 @@ impl Place {
             Transport::Tcp
             | Transport::Manypath
             | Transport::Association
+            | Transport::Encrypted
             | Transport::Udp
             | Transport::Iperf3 => Ok(()),
         }

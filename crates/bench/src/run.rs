@@ -55,7 +55,8 @@ impl Stage<'_> {
             None => settings.omit.unwrap_or(Duration::from_millis(300) + self.rtt * 10),
         };
         self.sleep(omit)?;
-        Watch { stage: self, client, server, workload, settings }.watch()
+        let from_connect = transport == Transport::Encrypted;
+        Watch { stage: self, client, server, workload, settings, from_connect }.watch()
     }
 
     /// Sleeps, unless the user wants an end.
@@ -138,6 +139,8 @@ struct Watch<'s, 'a, 'c> {
     server: usize,
     workload: Workload,
     settings: &'c Settings,
+    /// The time begins with the client's connect, which the server knows nothing of.
+    from_connect: bool,
 }
 
 /// Counters of both sides at a time.
@@ -240,7 +243,11 @@ impl Watch<'_, '_, '_> {
         let server = progress(self.stage.server.ask(self.server, Question::Progress)?)?;
         let first = |all: &[Progress]| all.first().copied().unwrap_or_default();
         let operations = client.iter().map(|part| part.operations).sum();
-        Ok(Look { client: first(&client), server: first(&server), operations })
+        let (client, mut server) = (first(&client), first(&server));
+        if self.from_connect {
+            (server.nanos, server.opened) = (client.nanos, client.opened);
+        }
+        Ok(Look { client, server, operations })
     }
 
     /// Times that the client has noted since the last call.

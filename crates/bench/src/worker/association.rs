@@ -1,10 +1,14 @@
-//! One association: the engine and its driver alone, without shim, stack and flows.
+//! One association: the engine and its driver alone, without shim, stack and flows; encrypted or not.
 
 use super::Ready;
 use super::counters::Counters;
-use crate::job::{Part, Task};
+use super::keys::{self, Keys};
+use crate::job::{Carrier, Part, Task};
 use bytes::Bytes;
-use manypath_engine::{AssociationId, Config, Endpoint, Event, Outgoing, Profile, SendError};
+use manypath_engine::protection::KEY_MANAGEMENT;
+use manypath_engine::{
+    AssociationId, Config, Endpoint, Event, Message, Outgoing, Profile, SendError,
+};
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort, interfaces};
 use manypath_wire::{Ppid, StreamId};
 use mio::{Events, Poll, Token};
@@ -42,6 +46,8 @@ struct End<'a> {
     poll: Poll,
     events: Events,
     clock: Clock,
+    /// None if it is plain.
+    keys: Option<Keys>,
     established: Option<AssociationId>,
     message: Bytes,
     /// Stream of the next message.
@@ -50,10 +56,12 @@ struct End<'a> {
 
 impl<'a> End<'a> {
     fn new(part: &'a Part, counters: &'a Counters) -> io::Result<Self> {
+        let encrypts = part.carrier == Carrier::EncryptedAssociation;
         let config = Config {
             port: if part.listen { SCTP_PORT } else { 0 },
             accept: part.listen,
             streams: u16::try_from(part.flows).unwrap_or(u16::MAX).max(1),
+            key_management: encrypts.then(keys::offer),
             ..Profile::Production.config()
         };
         let seed = [if part.listen { 2 } else { 1 }; 32];
@@ -77,6 +85,7 @@ impl<'a> End<'a> {
             poll,
             events: Events::with_capacity(64),
             clock: Clock::start(),
+            keys: encrypts.then(Keys::new).transpose()?,
             established: None,
             message: Bytes::from(vec![0x55; part.length as usize]),
             stream: 0,
@@ -85,6 +94,9 @@ impl<'a> End<'a> {
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
         let now = self.clock.now();
+        if self.keys.is_some() {
+            self.counters.begin();
+        }
         let connected = self.driver.endpoint_mut().connect(now, to, SCTP_PORT);
         connected.map_err(|error| io::Error::other(format!("no association: {error:?}")))?;
         self.driver.flush(now);
@@ -104,6 +116,9 @@ impl<'a> End<'a> {
             self.driver.handle_event(now, event);
         }
         self.driver.handle_timeout(now);
+        if let Some(keys) = &mut self.keys {
+            keys.handle_timeout(now, self.driver.endpoint_mut())?;
+        }
         while let Some((id, event)) = self.driver.endpoint_mut().poll_event() {
             self.handle(id, &event)?;
         }
@@ -115,12 +130,14 @@ impl<'a> End<'a> {
     }
 
     fn handle(&mut self, id: AssociationId, event: &Event) -> io::Result<()> {
-        if matches!(event, Event::Connected { .. }) {
-            self.established = Some(id);
-            (0..self.part.flows).for_each(|_| self.counters.add_flow());
+        if let Some(keys) = &mut self.keys {
+            keys.handle_event(self.clock.now(), self.driver.endpoint_mut(), id, event)?;
+        }
+        if matches!(event, Event::Connected { .. }) && self.keys.is_none() {
+            self.open(id);
         } else if matches!(event, Event::Readable) {
             while let Some(message) = self.driver.endpoint_mut().read(id) {
-                self.counters.add_received(message.payload.len());
+                self.take(id, &message)?;
             }
         } else if let Event::Closed(reason) = event
             && !self.part.listen
@@ -128,6 +145,24 @@ impl<'a> End<'a> {
             return Err(io::Error::other(format!("the association has ended: {reason:?}")));
         }
         Ok(())
+    }
+
+    fn take(&mut self, id: AssociationId, message: &Message) -> io::Result<()> {
+        let Some(keys) = self.keys.as_mut().filter(|_| message.ppid == KEY_MANAGEMENT) else {
+            self.counters.add_received(message.payload.len());
+            return Ok(());
+        };
+        let (now, endpoint) = (self.clock.now(), self.driver.endpoint_mut());
+        if keys.handle_message(now, endpoint, &message.payload)? {
+            self.open(id);
+        }
+        Ok(())
+    }
+
+    /// Data may be sent from now on.
+    fn open(&mut self, id: AssociationId) {
+        self.established = Some(id);
+        (0..self.part.flows).for_each(|_| self.counters.add_flow());
     }
 
     /// Queues messages until the send buffer is full.

@@ -47,7 +47,11 @@ impl Counters {
 
     pub(super) fn add_flow(&self) {
         self.flows.fetch_add(1, Relaxed);
-        // The first one's time stays.
+        self.begin();
+    }
+
+    /// What is measured begins now, if it has not begun before.
+    pub(super) fn begin(&self) {
         let _ = self.opened.compare_exchange(0, self.nanos(), Relaxed, Relaxed);
     }
 

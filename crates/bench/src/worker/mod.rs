@@ -10,6 +10,7 @@ mod connects;
 mod counters;
 mod datagrams;
 mod flow;
+mod keys;
 mod sockets;
 mod stream;
 
@@ -59,7 +60,9 @@ fn begin(job: &Job) -> io::Error {
 
 fn run(part: &Part, counters: &Counters, ready: &Ready) -> io::Result<()> {
     match (part.carrier, part.task) {
-        (Carrier::Association, _) => association::run(part, counters, ready),
+        (Carrier::Association | Carrier::EncryptedAssociation, _) => {
+            association::run(part, counters, ready)
+        }
         (Carrier::Datagrams, _) => datagrams::run(part, counters, ready),
         (Carrier::Tcp | Carrier::Mptcp, Task::Ask) => ask::run(part, counters, ready),
         (Carrier::Tcp | Carrier::Mptcp, Task::Connect) => connects::connect(part, counters, ready),

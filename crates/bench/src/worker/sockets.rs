@@ -40,7 +40,10 @@ pub(super) fn connect(part: &Part) -> io::Result<TcpStream> {
 fn open(part: &Part) -> io::Result<Socket> {
     let protocol = match part.carrier {
         Carrier::Mptcp => Protocol::MPTCP,
-        Carrier::Tcp | Carrier::Association | Carrier::Datagrams => Protocol::TCP,
+        Carrier::Tcp
+        | Carrier::Association
+        | Carrier::EncryptedAssociation
+        | Carrier::Datagrams => Protocol::TCP,
     };
     let socket = Socket::new(Domain::for_address(part.address), Type::STREAM, Some(protocol))?;
     if let Some(name) = &part.congestion {

@@ -48,7 +48,7 @@ pub(crate) struct BenchArgs {
     pub(crate) case: Vec<CaseName>,
     /// Transports to compare (default: all available).
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport,
-          help = "What to compare: tcp, mptcp, manypath, association, udp, iperf3 (default: all)")]
+          help = "What to compare: tcp, mptcp, manypath, association, encrypted, udp, iperf3 (default: all)")]
     pub(crate) transport: Vec<Transport>,
     /// Number of rounds; each transport runs once per round.
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -71,7 +71,7 @@ pub(crate) struct BenchArgs {
     /// Send in both directions at once.
     #[arg(long, conflicts_with = "reverse")]
     pub(crate) bidir: bool,
-    /// Bytes per write or message (default: 128K; 16K for an association).
+    /// Bytes per write or message (default: 128K; 16K for associations).
     #[arg(short, long, value_name = "BYTES", value_parser = size)]
     pub(crate) length: Option<u64>,
     /// Seconds between reports of each run.
