@@ -11,7 +11,8 @@ from lab import ROOT
 from own import SAID
 
 RIVALS = ["tcp", "mptcp", "agg"]
-FAMILIES = [*RIVALS, "manypath", "association"]
+ALONE = ["association", "encrypted"]
+FAMILIES = [*RIVALS, "manypath", *ALONE]
 NAMES = {"tcp": "TCP on one path", "mptcp": "MPTCP", "agg": "aggligator"}
 HOW = "../../../bench/README.md#the-grid-the-whole-product-beside-its-rivals"
 # Less than this is a loss: rounded to two digits it is 0.99 at most.
@@ -103,7 +104,7 @@ class Results:
         if not self.entries:
             return "# The grid\n\nNothing was measured yet."
         loads = [entry["load"] for entry in self.entries]
-        builds = sorted({entry["build"] for entry in self.entries if entry["rival"] in ["manypath", "association"]})
+        builds = sorted({entry["build"] for entry in self.entries if entry["rival"] in ["manypath", *ALONE]})
         rivals = ", ".join(sorted({re.sub("-[A-Z]$", "", name) for row in self.rows for name in row.runs}))
         counts = sorted({count for row in self.rows for count in row.runs.values()})
         runs = "-".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]])) if counts else "no"
@@ -115,6 +116,8 @@ class Results:
             f"* Measured: {rivals}; a dash marks what was not measured.\n"
             f"* Build of manypath, {self.kind}: {', '.join(builds) or 'not measured'}.\n"
             f"* Load of the machine meanwhile: {min(loads):.1f} to {max(loads):.1f}, the measurement included.\n"
+            "* `association`: the engine over UDP sockets alone, plain, from its opening on. `encrypted`: the same with the key\n"
+            "  exchange and the DTLS chunks of manypath, from its INIT on.\n"
             "* †: a run was ended at its limit, and counts with what had arrived."
         )
 
@@ -200,7 +203,10 @@ TABLES = [
     ("bulk", "down", "Download"), ("bulk", "up", "Upload"),
     ("short", "down", "Download of 1 MB"), ("short", "up", "Upload of 1 MB"),
 ]
-COLUMNS = [("TCP", "tcp"), ("MPTCP", "mptcp"), ("agg", "agg"), ("sum", "ceiling"), ("association", "association")]
+COLUMNS = [
+    ("TCP", "tcp"), ("MPTCP", "mptcp"), ("agg", "agg"), ("sum", "ceiling"), ("association", "association"),
+    ("encrypted", "encrypted"),
+]
 GROUPS = [
     ("all", lambda setup: True), ("without loss", lambda setup: not setup.is_lossy() and not setup.is_traced()),
     ("with loss", lambda setup: setup.is_lossy()), ("with traces", lambda setup: setup.is_traced()),
@@ -208,9 +214,9 @@ GROUPS = [
 
 
 def table(rows):
-    lines = ["| set-up | TCP, best path | MPTCP | aggligator | manypath | association | sum of ceilings |"]
+    lines = ["| set-up | TCP, best path | MPTCP | aggligator | manypath | association | encrypted | sum of ceilings |"]
     lines[0] += "".join(f" to {name} |" for name, _ in COLUMNS)
-    lines.append("|---" * (7 + len(COLUMNS)) + "|")
+    lines.append("|---" * (8 + len(COLUMNS)) + "|")
     for row in rows:
         values = [row.words(family) for family in FAMILIES] + [digits(row.ceiling)]
         ratios = [shown(row.ratio(to), to in RIVALS) for _, to in COLUMNS]

@@ -75,7 +75,7 @@ class Rival:
         curl += ["-o", received, url] if direction == "down" else ["-T", source, "-o", "/dev/null", url]
         growing = received if direction == "down" else f"{lab.dir}/nginx-*/body/**"
         watch = Watch(lab, self, "right" if direction == "down" else "left", self.watched_port())
-        worker = lab.worker("left", "transfer", [*self.before, *curl], limit, growing)
+        worker = lab.worker("left", "transfer", self.before, curl, limit, growing)
         result = watch.until_done(worker, limit + GRACE)
         try:
             if result["status"] and not result["cut"]:
@@ -190,7 +190,7 @@ class Manypath(Rival):
 
 
 class Association(Rival):
-    """The engine over UDP sockets, without shim, stack and flows; in a lab of its own."""
+    """The engine over UDP sockets, without shim, stack and flows; in a lab of its own. Its name is that of the transport."""
 
     family = "association"
 
@@ -212,7 +212,7 @@ class Association(Rival):
             # No TCP is measured; the default needs no allowance from the system.
             control = file.read().strip()
         labs_of = [word for spec in setup.specs() for word in ("--lab", spec)]
-        command = [MANYPATH, "bench", *labs_of, "--case", case, "--transport", "association", *amount]
+        command = [MANYPATH, "bench", *labs_of, "--case", case, "--transport", self.family, *amount]
         child = subprocess.Popen(
             [*command, "-C", control, "--runs", "1", "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, preexec_fn=labs.with_us, start_new_session=True,
@@ -232,6 +232,12 @@ class Association(Rival):
 
     def ping(self, lab, seconds):
         raise Failed("an association carries no ping-pong")
+
+
+class Encrypted(Association):
+    """The same with the keys and DTLS chunks of the product; its time begins with the INIT, as a connection's does."""
+
+    family = "encrypted"
 
 
 class Watch:
@@ -285,4 +291,4 @@ def rivals(setup):
     names = [chr(ord("A") + number) for number in range(len(setup.paths))]
     alone = [Tcp(f"tcp-{control}-{name}", control, path) for path, name in enumerate(names) for control in CONTROLS]
     several = [kind(f"{kind.family}-{control}", control) for kind in [Mptcp, Agg] for control in CONTROLS]
-    return [*alone, *several, Manypath("manypath"), Association("association")]
+    return [*alone, *several, Manypath("manypath"), Association("association"), Encrypted("encrypted")]

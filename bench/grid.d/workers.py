@@ -21,16 +21,26 @@ def work(name, *arguments):
     return {"transfer": transfer, "answer": answer, "ask": ask}[name](*map(json.loads, arguments))
 
 
-def transfer(command, limit, received):
-    """Runs a command and tells its time from fork to exit. After `limit` seconds it is ended, and the bytes count
-    that have arrived in the files of the pattern `received`."""
+# Runs a program and says when it has ended: who has started it may go on, as `manypath run` does for its report.
+TELL_END = ["sh", "-c", '"$@"; status=$?; echo >/dev/fd/"$0"; exit $status']
+
+
+def transfer(before, program, limit, received):
+    """Runs a program, which the command `before` may start, and tells its time: from the fork of `before` to the exit
+    of the program. After `limit` seconds it is ended, and the bytes count that have arrived in the files of the pattern
+    `received`."""
+    reading, writing = os.pipe()
     begun = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    command = [*before, *TELL_END, str(writing), *program]
+    child = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=[writing], process_group=0
+    )
+    os.close(writing)
     errors = []
     # Read beside, or a program that says much would wait for us.
     reader = threading.Thread(target=lambda: errors.append(child.stderr.read()), daemon=True)
     reader.start()
-    ended = has_ended(child, limit)
+    ended = has_ended(reading, limit)
     seconds = time.monotonic() - begun
     count = 0 if ended else sum(os.path.getsize(file) for file in glob.glob(received))
     if not ended:
@@ -41,21 +51,19 @@ def transfer(command, limit, received):
     print(json.dumps({"seconds": seconds, "status": child.wait(), "cut": not ended, "received": count, "said": said}))
 
 
-def has_ended(child, limit):
+def has_ended(reading, limit):
+    """Whether something is said there, or nobody is left who could, within so many seconds."""
     poll = select.poll()
-    descriptor = os.pidfd_open(child.pid)
-    poll.register(descriptor, select.POLLIN)
-    ended = bool(poll.poll(limit * 1000))
-    os.close(descriptor)
-    return ended
+    poll.register(reading, select.POLLIN)
+    return bool(poll.poll(limit * 1000))
 
 
 def end(child):
-    child.send_signal(signal.SIGTERM)
+    os.killpg(child.pid, signal.SIGTERM)
     try:
         child.wait(3)
     except subprocess.TimeoutExpired:
-        child.kill()
+        os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 
