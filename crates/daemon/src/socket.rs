@@ -58,11 +58,24 @@ impl Socket {
     /// Takes over a socket on this host that is connected, or connecting, and watches it under `token`.
     pub(crate) fn new(fd: OwnedFd, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = Self::to_another_host(fd, registry, token)?;
-        let buffers = SockRef::from(&socket.stream);
-        let _ = buffers.set_send_buffer_size(KERNEL_BUFFER);
-        let _ = buffers.set_recv_buffer_size(KERNEL_BUFFER);
-        let _ = buffers.set_tcp_notsent_lowat(UNSENT);
+        socket.bound_buffers();
         Ok(socket)
+    }
+
+    /// Takes over a socket of [`connect`] that leads to this host and is not watched before
+    /// [`watch`](Self::watch). Until then it is neither read nor written.
+    pub(crate) fn unwatched(fd: OwnedFd) -> Self {
+        let socket = Self::over(TcpStream::from_std(fd.into()));
+        socket.reset_when_lost();
+        socket
+    }
+
+    /// Watches one that is not watched yet under `token`.
+    pub(crate) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        self.tune();
+        self.bound_buffers();
+        Ok(())
     }
 
     /// The same for one to another host. The kernel sizes its buffers: they have to hold what is under way, which may be
@@ -76,10 +89,15 @@ impl Socket {
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
-        let (readable, writable, broken) = (false, false, false);
-        let socket = Self { stream, readable, writable, broken, blocked_at: None, piece: None };
+        let socket = Self::over(stream);
+        socket.reset_when_lost();
         socket.tune();
         Ok(socket)
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        let (readable, writable, broken) = (false, false, false);
+        Self { stream, readable, writable, broken, blocked_at: None, piece: None }
     }
 
     /// One or the other, by where `remote` is.
@@ -99,14 +117,24 @@ impl Socket {
     }
 
     /// A stack that is killed must not look like one that ended the connection in good order:
-    /// until [`Socket::close`] the kernel answers the loss of the socket with a reset. Each of the
-    /// options only improves matters, so a socket that refuses one is used all the same.
+    /// until [`Socket::close`] the kernel answers the loss of the socket with a reset. This and the other
+    /// options only improve matters, so a socket that refuses one is used all the same.
+    fn reset_when_lost(&self) {
+        let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+    }
+
     fn tune(&self) {
         let socket = SockRef::from(&self.stream);
-        let _ = socket.set_linger(Some(Duration::ZERO));
         let _ = socket.set_tcp_nodelay(true);
         // Urgent data keeps its place in the stream, as a flow has no other.
         let _ = socket.set_out_of_band_inline(true);
+    }
+
+    fn bound_buffers(&self) {
+        let buffers = SockRef::from(&self.stream);
+        let _ = buffers.set_send_buffer_size(KERNEL_BUFFER);
+        let _ = buffers.set_recv_buffer_size(KERNEL_BUFFER);
+        let _ = buffers.set_tcp_notsent_lowat(UNSENT);
     }
 
     /// Lets the kernel keep less of what the program writes.
@@ -128,12 +156,11 @@ impl Socket {
 
     /// Whether a connect has come through; an error if it has failed.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
-        if let Some(error) = self.take_error() {
-            return Err(error);
-        }
         match self.stream.peer_addr() {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                self.take_error().map_or(Ok(false), Err)
+            }
             Err(error) => Err(error),
         }
     }
@@ -356,6 +383,41 @@ mod tests {
             assert_ne!(port(&socket), 0);
             assert_ne!(port(&exclusive_socket(to).unwrap()), 0);
         }
+    }
+
+    #[test]
+    fn a_socket_that_is_watched_later_tells_then_what_has_come_before() {
+        let mut poll = mio::Poll::new().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let mut socket = Socket::unwatched(connect(None, to, false).unwrap());
+        assert!(socket.is_connected().unwrap());
+        let (mut service, _) = listener.accept().unwrap();
+        service.write_all(b"hello").unwrap();
+        assert_eq!(socket.read(&mut [0; 8]), Moved::Blocked, "nobody has told of it");
+        socket.watch(poll.registry(), Token(1)).unwrap();
+        let mut events = mio::Events::with_capacity(8);
+        while !socket.is_readable() {
+            poll.poll(&mut events, None).unwrap();
+            events.iter().for_each(|event| socket.on_event(event));
+        }
+        assert_eq!(socket.read(&mut [0; 8]), Moved::Bytes(5));
+    }
+
+    #[test]
+    fn a_socket_that_is_not_watched_yet_ends_by_a_reset_and_tells_why_it_has_not_come_through() {
+        let poll = mio::Poll::new().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let socket = Socket::unwatched(connect(None, to, false).unwrap());
+        let (mut service, _) = listener.accept().unwrap();
+        socket.reset(poll.registry());
+        let error = service.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        drop((service, listener));
+        let refused = Socket::unwatched(connect(None, to, false).unwrap());
+        let error = refused.is_connected().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     /// The receive buffers of a socket before and after it is taken over.

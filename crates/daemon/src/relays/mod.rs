@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::ids::RelayId;
 use crate::scratch::Scratch;
 use crate::timers::Timer;
+use crate::token::Source;
 use connection::Connection;
 use manypath_control::Way;
 use manypath_engine::AssociationId;
@@ -53,6 +54,8 @@ pub(crate) struct Relays {
     ready: BTreeSet<RelayId>,
     /// Those that have used up their turn.
     unfinished: BTreeSet<RelayId>,
+    /// Those that have begun in this turn and whose sockets are not watched yet.
+    unwatched: Vec<RelayId>,
     /// The one whose turn it is.
     next: RelayId,
     /// Bytes that they may still move in this turn.
@@ -164,6 +167,27 @@ impl Relays {
         self.sctp.insert(id, relay);
         base.core.count("relays_started");
         self.ready.insert(id);
+    }
+
+    /// The socket of a relay that was started is watched once the packets of this turn have left.
+    pub(crate) fn watch_later(&mut self, id: RelayId) {
+        self.unwatched.push(id);
+    }
+
+    /// The packets of this turn have left. `over` hears of relays that have ended.
+    pub(crate) fn watch_begun(&mut self, base: &mut Base, mut over: impl FnMut(&mut Base, Ended)) {
+        let many = self.sctp.len() > MANY_RELAYS;
+        for id in std::mem::take(&mut self.unwatched) {
+            let Some(relay) = self.sctp.get_mut(&id) else { continue };
+            match relay.socket.watch(&base.core.registry, Source::Relay(id.0).token()) {
+                Ok(()) if many => relay.socket.keep_little(),
+                Ok(()) => {}
+                Err(_) => {
+                    let ended = self.break_off(base, id, RelayEnd::ResetHere);
+                    over(base, ended);
+                }
+            }
+        }
     }
 
     pub(crate) fn on_relay_event(&mut self, id: RelayId, event: &Event) {

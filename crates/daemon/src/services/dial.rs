@@ -166,15 +166,29 @@ impl Services {
         options: Options,
     ) {
         let from = SocketAddr::new(destination.ip(), 0);
-        match connect(Some(from), destination, false) {
-            Ok(fd) => {
-                let dial = DialId(base.core.next_id());
-                let ends = (client, destination);
-                self.start_dial(base, dial, (association, flow), ends, options, fd);
-                // A service of this host has mostly answered by now: the peer need not wait for the next turn.
-                self.check_dial(base, relays, dial);
+        let fd = match connect(Some(from), destination, false) {
+            Ok(fd) => fd,
+            Err(error) => return refuse_dial(base, association, flow, destination, &error),
+        };
+        base.core.driver.hurry();
+        let id = DialId(base.core.next_id());
+        let socket = Socket::unwatched(fd);
+        let outcome = socket.is_connected();
+        let mut dial = Dial { association, flow, destination, client, options, socket };
+        let token = Source::Dial(id.0).token();
+        match outcome {
+            // A service of this host has mostly answered by now. The peer's program waits for the packet that says so
+            // and for nothing else: the socket is watched when that has left.
+            Ok(true) => {
+                base.treat(association, flow, &options);
+                relay_dialled(self, base, relays, id, dial);
+                relays.watch_later(RelayId(id.0));
             }
-            Err(error) => refuse_dial(base, association, flow, destination, &error),
+            Ok(false) => match dial.socket.watch(&base.core.registry, token) {
+                Ok(()) => keep_dial(self, base, id, dial),
+                Err(error) => fail_dial(self, base, id, dial, &error),
+            },
+            Err(error) => fail_dial(self, base, id, dial, &error),
         }
     }
 
@@ -190,10 +204,8 @@ impl Services {
     ) {
         match Socket::towards(destination, fd, &base.core.registry, Source::Dial(id.0).token()) {
             Ok(socket) => {
-                base.set_flow_use(association, flow, FlowUse::Dial(id));
-                base.treat(association, flow, &options);
-                self.dials
-                    .insert(id, Dial { association, flow, destination, client, options, socket });
+                let dial = Dial { association, flow, destination, client, options, socket };
+                keep_dial(self, base, id, dial);
             }
             Err(error) => {
                 self.on_led_over(base, RelayId(id.0));
@@ -223,15 +235,7 @@ impl Services {
             Ok(true) => self.on_dialled(base, relays, id),
             Err(error) => {
                 let Some(dial) = self.dials.remove(&id) else { return };
-                dial.socket.reset(&base.core.registry);
-                self.on_led_over(base, RelayId(id.0));
-                if self.onward.has(id) {
-                    return self.onward.on_failed(id, &error);
-                }
-                let failed = Some(dial.destination);
-                if !self.dial_service(base, dial.association, dial.flow, dial.client, failed) {
-                    refuse_dial(base, dial.association, dial.flow, dial.destination, &error);
-                }
+                fail_dial(self, base, id, dial, &error);
             }
         }
     }
@@ -247,26 +251,7 @@ impl Services {
             self.onward.forget(id);
             return refuse_dial(base, dial.association, dial.flow, dial.destination, &error);
         }
-        if let Some(association) = base.get_mut(&dial.association) {
-            // A service of this host is connected to from its own address.
-            let local = dial.socket.local_addr().unwrap_or(dial.destination);
-            let local = if self.onward.has(id) { local } else { dial.destination };
-            association.mux.accept(dial.flow, local);
-            base.touch(dial.association);
-        }
-        debug!(target: log::CONNECTION,
-            "association {}: flow to {} open",
-            dial.association.0, dial.destination
-        );
-        let (client, association) = (dial.client, dial.association);
-        let ends = Ends::From(client, dial.destination);
-        let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
-        let joined = match dial.options.proxy {
-            Some(true) => joined.greet(manypath_net::proxy_header(client, dial.destination).into()),
-            Some(false) | None => joined,
-        };
-        relays.start(base, relay, joined);
-        relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
+        relay_dialled(self, base, relays, id, dial);
     }
 
     pub(crate) fn drop_dial(&mut self, base: &mut Base, id: DialId) {
@@ -286,6 +271,55 @@ impl Services {
         let why = Denied::NotCovered.counter();
         base.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
     }
+}
+
+fn keep_dial(services: &mut Services, base: &mut Base, id: DialId, dial: Dial) {
+    let Dial { association, flow, options, .. } = dial;
+    base.set_flow_use(association, flow, FlowUse::Dial(id));
+    base.treat(association, flow, &options);
+    services.dials.insert(id, dial);
+}
+
+fn fail_dial(services: &mut Services, base: &mut Base, id: DialId, dial: Dial, error: &io::Error) {
+    let Dial { association, flow, destination, client, socket, .. } = dial;
+    socket.reset(&base.core.registry);
+    services.on_led_over(base, RelayId(id.0));
+    if services.onward.has(id) {
+        return services.onward.on_failed(id, error);
+    }
+    if !services.dial_service(base, association, flow, client, Some(destination)) {
+        refuse_dial(base, association, flow, destination, error);
+    }
+}
+
+/// Tells the peer that its flow leads to the service, and relays it.
+fn relay_dialled(
+    services: &Services,
+    base: &mut Base,
+    relays: &mut Relays,
+    id: DialId,
+    dial: Dial,
+) {
+    let relay = RelayId(id.0);
+    if let Some(association) = base.get_mut(&dial.association) {
+        // A service of this host is connected to from its own address.
+        let local = services.onward.has(id).then(|| dial.socket.local_addr().ok()).flatten();
+        association.mux.accept(dial.flow, local.unwrap_or(dial.destination));
+        base.touch(dial.association);
+    }
+    debug!(target: log::CONNECTION,
+        "association {}: flow to {} open",
+        dial.association.0, dial.destination
+    );
+    let (client, association) = (dial.client, dial.association);
+    let ends = Ends::From(client, dial.destination);
+    let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
+    let joined = match dial.options.proxy {
+        Some(true) => joined.greet(manypath_net::proxy_header(client, dial.destination).into()),
+        Some(false) | None => joined,
+    };
+    relays.start(base, relay, joined);
+    relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
 }
 
 /// Whether the service is open to the form that the peer has chosen.

@@ -345,6 +345,9 @@ impl Stack {
             self.datagrams.rendezvous.carry_parcels(&mut self.base, &self.attempts);
             self.base.pump_messages();
             self.base.core.driver.flush(self.base.core.now);
+            self.relays.watch_begun(&mut self.base, |base, ended| {
+                self.services.on_relay_over(base, ended);
+            });
             self.attempts.follow_begun(&mut self.base);
         }
         self.base.core.control.follow_rooms(&self.base.core.registry);
