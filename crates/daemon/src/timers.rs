@@ -1,5 +1,6 @@
-//! Deadlines of the stack, kept in order. A deadline is not taken back: whoever set it looks,
-//! when it comes, whether it still means something.
+//! Deadlines of the stack, kept in order. A deadline need not be taken back: whoever set it looks,
+//! when it comes, whether it still means something. One that every connect sets is taken back, so that it wakes nobody
+//! for nothing.
 
 use crate::ids::{AttemptId, DatagramId, RelayId};
 use manypath_engine::{AssociationId, Instant};
@@ -102,6 +103,11 @@ impl Timers {
         self.set.insert((at, timer));
     }
 
+    /// Takes a deadline back, if it is still to come.
+    pub(crate) fn unset(&mut self, at: Instant, timer: Timer) {
+        self.set.remove(&(at, timer));
+    }
+
     pub(crate) fn next(&self) -> Option<Instant> {
         self.set.first().map(|(at, _)| *at)
     }
@@ -115,5 +121,25 @@ impl Timers {
     #[cfg(test)]
     pub(crate) fn count(&self, timer: Timer) -> usize {
         self.set.iter().filter(|(_, set)| *set == timer).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manypath_engine::Duration;
+
+    #[test]
+    fn a_deadline_that_is_taken_back_does_not_come_and_others_do() {
+        let (mut timers, soon) = (Timers::default(), Instant::ZERO + Duration::from_millis(1));
+        let [one, other] = [1, 2].map(|id| Timer::Fallback(AttemptId(id)));
+        timers.set(soon, one);
+        timers.set(soon, other);
+        timers.unset(soon, one);
+        timers.unset(Instant::ZERO, other);
+        assert_eq!(
+            (timers.next(), timers.pop(soon), timers.pop(soon)),
+            (Some(soon), Some(other), None)
+        );
     }
 }

@@ -27,6 +27,7 @@ impl Attempts {
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
+        attempt.stop_clocks(&mut base.core.timers, id);
         if attempt.by_relay.is_none() {
             self.peers.remember_carried(base.core.now, open.destination);
         }
@@ -126,6 +127,7 @@ impl Attempts {
         let Some(attempt) = self.all.get_mut(&id) else { return };
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
+        attempt.stop_clocks(&mut base.core.timers, id);
         self.use_tcp(base, id);
     }
 

@@ -84,6 +84,7 @@ impl Attempts {
 
     pub(super) fn forget(&mut self, base: &mut Base, id: AttemptId) {
         if let Some(attempt) = self.all.remove(&id) {
+            attempt.stop_clocks(&mut base.core.timers, id);
             base.core.control.forget(attempt.client);
             super::race::drop_tcp(&mut base.core, attempt.tcp);
         }

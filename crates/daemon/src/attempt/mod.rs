@@ -35,6 +35,7 @@ pub(crate) use via::{RelayAt, relays_at, sends_names, usable_relays};
 use crate::ids::{AttemptId, Client};
 use crate::peers::Peers;
 use crate::socket::Socket;
+use crate::timers::{Timer, Timers};
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::{FlowId, Passed};
@@ -140,6 +141,13 @@ impl Attempt {
             routed_until: None,
             by_relay: None,
         }
+    }
+
+    /// The silence of the peer means nothing any more.
+    fn stop_clocks(&self, timers: &mut Timers, id: AttemptId) {
+        let (tcp, give_up) = self.patience;
+        timers.unset(tcp, Timer::HeadStart(id));
+        timers.unset(give_up, Timer::Fallback(id));
     }
 }
 

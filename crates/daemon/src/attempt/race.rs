@@ -116,6 +116,7 @@ impl Attempts {
         let Sctp::Opening { association, .. } = attempt.sctp else { return };
         if matches!(attempt.tcp, Tcp::Connected(_) | Tcp::Failed(_)) {
             let grace = self.grace.after(now.since(attempt.begun));
+            base.core.timers.unset(attempt.patience.1, Timer::Fallback(id));
             // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
             attempt.patience.1 = now + grace;
             base.core.timers.set(attempt.patience.1, Timer::Fallback(id));
