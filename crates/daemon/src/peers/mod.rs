@@ -45,6 +45,9 @@ const MOST_LONGER: u32 = 60;
 /// How much longer it counts each time.
 const LONGER: u32 = 4;
 
+/// That a service is carried is noted again when so much of its time, the part of one of these, has gone.
+const PARTS: u32 = 16;
+
 /// The reason kept for a peer that speaks SCTP and is too near for it to pay.
 const NEAR: FallbackReason = FallbackReason::NothingToGain;
 
@@ -245,7 +248,13 @@ impl Peers {
     /// Remembers that a connection to `service` was carried.
     pub(crate) fn remember_carried(&mut self, now: Instant, service: SocketAddr) {
         let expires = now + self.lifetimes.carried;
-        self.services.remove(&service);
+        let failed = self.services.remove(&service).is_some();
+        // Each connection would be written to the file.
+        let step = self.lifetimes.carried / PARTS;
+        let is_fresh = |known: &Instant| *known <= expires && expires.since(*known) < step;
+        if !failed && self.carried.get(&service).is_some_and(is_fresh) {
+            return;
+        }
         insert(&mut self.carried, now, service, expires);
         self.unsaved.insert(key(service), (None, expires));
     }
@@ -412,6 +421,23 @@ mod tests {
         assert!(!peers.is_carried(now + 10 * MINUTE, service));
         peers.remember_peer(now, service.ip(), ANYONE, FallbackReason::Silent);
         assert!(!peers.is_carried(now, service));
+    }
+
+    #[test]
+    fn what_is_carried_again_and_again_is_noted_now_and_then() {
+        let (begun, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
+        let service = addr("192.0.2.1:22");
+        let notes = (0..600).filter(|second| {
+            peers.forget_unsaved();
+            peers.remember_carried(begun + Duration::from_secs(*second), service);
+            !peers.unsaved.is_empty()
+        });
+        assert_eq!(notes.count(), 600_usize.div_ceil(38), "each 37.5 seconds at the least");
+        let end = begun + Duration::from_secs(599);
+        assert!(peers.is_carried(end + MINUTE * 9, service));
+        peers.remember_service(end, service, FallbackReason::NotAllowed);
+        peers.remember_carried(end, service);
+        assert_eq!(peers.lookup(end, service, ANYONE), None, "it has failed meanwhile");
     }
 
     #[test]
