@@ -221,13 +221,10 @@ fn bound(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A socket at the gate's own port, with what the stack's end of a connection needs.
+/// A socket at the gate's own port, with what the stack's end of a connection needs from the beginning. The stack sets
+/// what it needs for reading and writing.
 fn far_end(address: SocketAddr) -> io::Result<Socket> {
     let far = bound(address)?;
-    // The stack writes whole messages, which nothing may delay; and whatever the program sends as
-    // urgent must at least not be lost.
-    far.set_tcp_nodelay(true)?;
-    far.set_out_of_band_inline(true)?;
     far.set_recv_buffer_size(FAR_BUFFER)?;
     far.set_send_buffer_size(FAR_BUFFER)?;
     // Until the stack closes it in order, its end is an accident that the program must notice.

@@ -87,8 +87,11 @@ impl<S> Join<S> {
 /// What the kernel says of a far end, for [`Join`].
 #[must_use]
 pub fn outcome(far: &Socket) -> Option<i32> {
-    let is_ready = socket::ready(far.as_fd(), libc::POLLOUT) != 0;
-    is_ready.then(|| socket::take_error(far.as_fd()))
+    match socket::ready(far.as_fd(), libc::POLLOUT) {
+        0 => None,
+        libc::POLLOUT => Some(0),
+        _ => Some(socket::take_error(far.as_fd())),
+    }
 }
 
 #[cfg(test)]

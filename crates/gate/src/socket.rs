@@ -35,25 +35,32 @@ const TCP_CLOSE: u8 = 7;
 const SO_BUF_LOCK: i32 = 72;
 const SOCK_RCVBUF_LOCK: i32 = 2;
 
+/// What kind of socket this is, and its own address if it is one of TCP or UDP; an IPv4 address without its IPv6 coat.
+///
+/// # Errors
+/// When the descriptor is no socket.
+pub fn look(socket: BorrowedFd<'_>) -> io::Result<(Kind, Option<SocketAddr>)> {
+    let tcp = match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
+        libc::IPPROTO_TCP => true,
+        libc::IPPROTO_UDP => false,
+        IPPROTO_MPTCP => return Ok((Kind::Other("mptcp"), None)),
+        _ => return Ok((Kind::Other("not-tcp"), None)),
+    };
+    // The family of its name is that of the socket.
+    let Some(own) = SockRef::from(&socket).local_addr()?.as_socket() else {
+        return Ok((Kind::Other("not-tcp"), None));
+    };
+    let v6 = own.is_ipv6();
+    let kind = if tcp { Kind::Tcp { v6 } } else { Kind::Udp { v6 } };
+    Ok((kind, Some(address::unmapped(own))))
+}
+
 /// What kind of socket this is.
 ///
 /// # Errors
 /// When the descriptor is no socket.
 pub fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
-    match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
-        libc::IPPROTO_TCP => {}
-        libc::IPPROTO_UDP => {
-            let domain = option::<i32>(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?;
-            return Ok(Kind::Udp { v6: domain == libc::AF_INET6 });
-        }
-        IPPROTO_MPTCP => return Ok(Kind::Other("mptcp")),
-        _ => return Ok(Kind::Other("not-tcp")),
-    }
-    match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? {
-        libc::AF_INET => Ok(Kind::Tcp { v6: false }),
-        libc::AF_INET6 => Ok(Kind::Tcp { v6: true }),
-        _ => Ok(Kind::Other("not-tcp")),
-    }
+    look(socket).map(|(kind, _)| kind)
 }
 
 /// Whether this is a socket that TCP clients can be accepted at; a multipath TCP socket is one too.
@@ -107,9 +114,7 @@ pub fn is_marked(socket: BorrowedFd<'_>) -> bool {
 /// Whether connect would begin something new. A socket that is connected, listening, connecting,
 /// or whose failed attempt has not been fetched yet has a history that only the kernel knows.
 pub fn is_fresh(socket: BorrowedFd<'_>) -> bool {
-    let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
-    let events = libc::POLLIN | libc::POLLERR;
-    state.is_ok_and(|state| state == TCP_CLOSE) && ready(socket, libc::POLLIN) & events == 0
+    tcp_state(socket) == Some(TCP_CLOSE) && has_no_history(socket)
 }
 
 /// Whether other sockets may have the same port, and get what comes there.
@@ -123,10 +128,10 @@ pub fn is_v6_only(socket: BorrowedFd<'_>) -> bool {
     SockRef::from(&socket).only_v6().unwrap_or(false)
 }
 
-/// Whether this host has the address that the socket is bound to, if it is bound to one. The far
+/// Whether this host has the address that a socket is bound to, if it is bound to one. The far
 /// end could not reach another (`IP_TRANSPARENT`, `IP_FREEBIND`).
-pub fn has_own_source(socket: BorrowedFd<'_>) -> bool {
-    let Ok(local) = local(socket) else { return false };
+#[must_use]
+pub fn is_own_source(local: SocketAddr) -> bool {
     if local.ip().is_unspecified() {
         return true;
     }
@@ -171,15 +176,14 @@ pub fn take_error(socket: BorrowedFd<'_>) -> i32 {
 /// `EINPROGRESS` is success and not reported; all others as `connect` says.
 pub fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::Result<()> {
     let to = SockAddr::from(if v6_socket { address::mapped(to) } else { to });
-    let waits = connect_waits(socket);
-    let socket = SockRef::from(&socket);
-    let blocking = waits && !socket.nonblocking()?;
+    let flags = if connect_waits(socket) { flags(socket)? } else { libc::O_NONBLOCK };
+    let blocking = flags & libc::O_NONBLOCK == 0;
     if blocking {
-        socket.set_nonblocking(true)?;
+        set_flags(socket, flags | libc::O_NONBLOCK)?;
     }
-    let result = socket.connect(&to);
+    let result = SockRef::from(&socket).connect(&to);
     if blocking {
-        socket.set_nonblocking(false)?;
+        set_flags(socket, flags)?;
     }
     match result {
         Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
@@ -189,8 +193,32 @@ pub fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::R
 
 /// Whether connect waits for an answer: on a TCP socket without a connection or an error of one.
 fn connect_waits(socket: BorrowedFd<'_>) -> bool {
-    let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
-    state.is_ok_and(|state| state == TCP_SYN_SENT) || is_fresh(socket)
+    match tcp_state(socket) {
+        Some(TCP_SYN_SENT) => true,
+        Some(TCP_CLOSE) => has_no_history(socket),
+        _ => false,
+    }
+}
+
+fn tcp_state(socket: BorrowedFd<'_>) -> Option<u8> {
+    option(socket, libc::IPPROTO_TCP, libc::TCP_INFO).ok()
+}
+
+/// Of a socket that has no connection: whether it has not had one whose end nobody has heard of.
+fn has_no_history(socket: BorrowedFd<'_>) -> bool {
+    ready(socket, libc::POLLIN) & (libc::POLLIN | libc::POLLERR) == 0
+}
+
+fn flags(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    // SAFETY: plain numbers.
+    let flags = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags) }
+}
+
+fn set_flags(socket: BorrowedFd<'_>, flags: i32) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    let result = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, flags) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Which of `events` (or error and hang-up) the socket has now.
@@ -210,6 +238,16 @@ pub fn route_source(destination: SocketAddr) -> io::Result<SocketAddr> {
     probe.connect(&destination.into())?;
     let local = probe.local_addr()?.as_socket();
     local.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+/// Undoes `connect` of a socket for datagrams or packets. A port of its own stays.
+pub fn dissolve(socket: BorrowedFd<'_>) {
+    // SAFETY: all zeroes is a valid address of no family.
+    let mut nothing: libc::sockaddr = unsafe { mem::zeroed() };
+    nothing.sa_family = libc::AF_UNSPEC as libc::sa_family_t;
+    let length = mem::size_of_val(&nothing) as libc::socklen_t;
+    // SAFETY: the kernel reads the address.
+    unsafe { libc::connect(socket.as_raw_fd(), &raw const nothing, length) };
 }
 
 /// Sets an option that is one C int.
@@ -445,13 +483,13 @@ mod tests {
     #[test]
     fn a_source_that_this_host_does_not_have_is_seen() {
         let socket = tcp(Domain::IPV4);
-        assert!(has_own_source(socket.as_fd()), "any will do");
+        assert!(is_own_source(local(socket.as_fd()).unwrap()), "any will do");
         set_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_FREEBIND, 1).unwrap();
         let foreign: SocketAddr = "192.0.2.1:0".parse().unwrap();
         socket.bind(&foreign.into()).unwrap();
-        assert!(!has_own_source(socket.as_fd()));
+        assert!(!is_own_source(local(socket.as_fd()).unwrap()));
         let own = tcp(Domain::IPV4);
         own.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-        assert!(has_own_source(own.as_fd()));
+        assert!(is_own_source(local(own.as_fd()).unwrap()));
     }
 }

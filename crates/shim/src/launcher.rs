@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// Traps taken in one turn of the loop, before the stack is heard again.
 const TRAPS_PER_TURN: usize = 32;
+/// With so few descriptors to look at, the next turn costs no more than to look whether there is another trap.
+const FEW: usize = 16;
 /// How long the report waits for connections that are about to end, and for stacks to say what they have carried.
 const TRAFFIC_LIMIT: Duration = Duration::from_secs(1);
 const TRAFFIC_TICK: Duration = Duration::from_millis(10);
@@ -300,8 +302,9 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd, limit: Option<Duration>) ->
     supervisor.handle_stack(entries[2].revents != 0);
     supervisor.handle_door();
     let mut traps = [entries[1]];
-    for _ in 0..TRAPS_PER_TURN {
-        if !has(&traps, libc::POLLIN) || supervisor.handle_trap().is_err() {
+    let most = if entries.len() <= FEW { 1 } else { TRAPS_PER_TURN };
+    for left in (0..most).rev() {
+        if !has(&traps, libc::POLLIN) || supervisor.handle_trap().is_err() || left == 0 {
             break;
         }
         traps = [interest(listener)];

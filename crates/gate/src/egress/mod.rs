@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Most sockets that are kept: one for each identity and family.
@@ -103,6 +103,7 @@ pub struct Egress {
     kept: BTreeMap<Key, Kept>,
     /// Users of whom nobody is taken on before.
     paused: BTreeMap<u32, Instant>,
+    is_routed: bool,
 }
 
 impl fmt::Debug for Egress {
@@ -115,8 +116,17 @@ impl Egress {
     /// `None` without CAP_NET_RAW: only what belongs to this very user can be served then.
     #[must_use]
     pub fn new() -> Option<Self> {
-        Identity::own().socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW).ok()?;
-        Some(Self::default())
+        let own = Identity::own();
+        let socket = own.socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW).ok()?;
+        // Most programs are like the launcher: the first connect finds its socket made.
+        let kept = Kept { socket: Ok(socket), used: Instant::now() };
+        Some(Self { kept: BTreeMap::from([((own, false), kept)]), ..Self::default() })
+    }
+
+    /// Whether the kernel has found a route for the flow that was asked about last.
+    #[must_use]
+    pub const fn is_routed(&self) -> bool {
+        self.is_routed
     }
 
     /// Whether the host's policy lets a program begin a flow.
@@ -135,14 +145,21 @@ impl Egress {
     }
 
     fn ask(&mut self, who: &Identity, mut flow: Flow) -> io::Result<bool> {
-        if flow.source.ip().is_unspecified() {
-            match socket::route_source(flow.destination) {
-                Ok(source) => flow.source.set_ip(source.ip()),
-                // That nobody on this host has a route is no policy about the program.
+        self.is_routed = false;
+        let socket = self.socket(who, flow.destination.is_ipv6())?;
+        socket::dissolve(socket.as_fd());
+        let sent = if flow.source.ip().is_unspecified() {
+            match route(socket, flow.destination) {
+                Ok(source) => flow.source.set_ip(source),
+                // That there is no route is no policy about the program.
                 Err(_) => return Ok(true),
             }
-        }
-        match send(self.socket(who, flow.destination.is_ipv6())?, &flow) {
+            SockRef::from(socket).send(&flow.packet()).map(drop)
+        } else {
+            send(socket, &flow)
+        };
+        self.is_routed = sent.is_ok();
+        match sent {
             Ok(()) => Ok(true),
             Err(error) if is_no_policy(&error) => Err(error),
             Err(_) => Ok(false),
@@ -216,6 +233,17 @@ fn unknown() -> io::Error {
     io::Error::other("the egress policy cannot be asked")
 }
 
+/// Connects the socket, so that the route is looked up as that of the program's own: from the address that the first
+/// look gives, which is the source.
+fn route(socket: &OwnedFd, destination: SocketAddr) -> io::Result<IpAddr> {
+    let socket = SockRef::from(socket);
+    let mut to = destination;
+    to.set_port(0);
+    socket.connect(&to.into())?;
+    let own = socket.local_addr()?.as_socket();
+    own.map(|own| own.ip()).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
 /// The route is looked up from the source, as that of a connected socket is.
 fn send(socket: &OwnedFd, flow: &Flow) -> io::Result<()> {
     let socket = SockRef::from(socket);
@@ -279,7 +307,31 @@ mod tests {
                 assert!(asked.unwrap(), "{destination}");
             }
         }
-        assert_eq!(egress.kept.len(), 2);
+        // And that of this process.
+        assert_eq!(egress.kept.len(), 3);
+    }
+
+    #[test]
+    fn the_source_of_one_flow_is_not_that_of_the_next() {
+        let _alone = forks();
+        let Some(mut egress) = Egress::new() else {
+            return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
+        };
+        let own = Identity::own();
+        let bound = Flow::new(
+            Protocol::Tcp,
+            "127.0.0.5:40000".parse().unwrap(),
+            "127.0.0.1:9".parse().unwrap(),
+        );
+        for any in ["127.0.0.1:9", "127.0.0.2:9", "127.0.0.1:9"].map(|to| flow(Protocol::Tcp, to)) {
+            assert!(egress.permits(&own, &bound).unwrap() && egress.is_routed());
+            assert!(egress.permits(&own, &any).unwrap() && egress.is_routed());
+            let socket = egress.socket(&own, false).unwrap();
+            let local = SockRef::from(socket).local_addr().unwrap().as_socket().unwrap();
+            assert_eq!(local.ip(), Ipv4Addr::LOCALHOST, "as the route to {any:?} says");
+        }
+        let nowhere = flow(Protocol::Tcp, "255.255.255.255:9");
+        assert!(egress.permits(&own, &nowhere).unwrap() && !egress.is_routed());
     }
 
     #[test]

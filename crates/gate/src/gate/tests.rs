@@ -71,7 +71,10 @@ fn a_far_end_that_was_prepared_is_used_once() {
             let (socket, gate, own) = waiting(&mut gates, v6);
             let far = gates.open(gate, own).expect("far end");
             assert_eq!(events(&socket), libc::POLLOUT);
-            assert!(far.tcp_nodelay().is_ok_and(|set| set) && gates.family(v6)[0].spare.is_none());
+            assert!(
+                far.linger().is_ok_and(|time| time.is_some())
+                    && gates.family(v6)[0].spare.is_none()
+            );
             let is_spare = spare.as_ref().and_then(|it| it.as_ref().ok()).copied()
                 == socket::cookie(far.as_fd()).ok();
             assert_eq!(is_spare, was_prepared);

@@ -7,6 +7,7 @@
 //! the kernel, and says so (`Plain`): then each connect waits for its answer again.
 
 use super::Supervisor;
+use super::egress::EgressPolicy;
 use crate::socket;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -50,11 +51,12 @@ impl Ahead {
 
 impl Supervisor {
     /// Whether a connect that does not block is answered before the stack has said anything. What a rule excludes is
-    /// never relayed, and what has no route fails at once.
+    /// never relayed, and what has no route fails at once. The egress policy has been asked before, where it is.
     pub(super) fn goes_ahead(&mut self, destination: SocketAddr) -> bool {
+        let found = self.egress.as_ref().is_some_and(EgressPolicy::is_routed);
         self.ahead.permits(destination, Instant::now())
             && !self.only_sctp.leaves_to_tcp(destination)
-            && socket::route_source(destination).is_ok()
+            && (found || socket::route_source(destination).is_ok())
     }
 }
 

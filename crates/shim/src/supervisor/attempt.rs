@@ -8,7 +8,7 @@ use crate::socket::{self, Kind};
 use crate::table::{Caller, Connection, Phase, Purpose};
 use crate::trap::Trap;
 use manypath_control::Request;
-use manypath_gate::egress::Protocol;
+use manypath_gate::egress::{Protocol, unspecified};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -103,7 +103,9 @@ impl Supervisor {
         if !self.listener.is_waiting(trap.id) {
             return Ok(None);
         }
-        let v6_socket = match socket::kind(socket.as_fd()).map_err(|_| "no-socket")? {
+        let (kind, own) = socket::look(socket.as_fd()).map_err(|_| "no-socket")?;
+        let own = own.unwrap_or(SocketAddr::new(unspecified(written.ip()), 0));
+        let v6_socket = match kind {
             Kind::Tcp { v6 } => v6,
             Kind::Udp { v6 } if self.datagrams.wanted && attempt.is_connect() => {
                 let cookie = socket::cookie(socket.as_fd()).map_err(|_| "no-cookie")?;
@@ -123,20 +125,21 @@ impl Supervisor {
         match self.table.of_socket(cookie).map(|known| (known.id, known.is_over())) {
             // The kernel has settled the end of what was before.
             Some((id, true)) if fresh => drop(self.table.take(id)),
-            Some((id, _)) => return Ok(self.again(id, caller)),
+            Some((id, _)) => return Ok(self.again(id, with_limit(caller))),
             None if !fresh => return Ok(Some(Answer::Continue)),
             None => {}
         }
-        self.check_reach(caller.socket.as_fd(), unsuitable, written, v6_socket)?;
-        self.check_egress(trap.thread, caller.socket.as_fd(), Protocol::Tcp, destination)?;
-        self.open(cookie, v6_socket, destination, caller);
+        let socket = caller.socket.as_fd();
+        self.check_reach((socket, own), unsuitable, written, v6_socket)?;
+        self.check_egress(trap.thread, (socket, own), Protocol::Tcp, destination)?;
+        self.open(cookie, v6_socket, (own, destination), caller);
         Ok(None)
     }
 
     /// Whether this socket can be connected to our gate, and there is a stack to ask. One that has ended is replaced.
     pub(super) fn check_reach(
         &mut self,
-        socket: BorrowedFd<'_>,
+        (socket, own): (BorrowedFd<'_>, SocketAddr),
         unsuitable: Option<&'static str>,
         written: SocketAddr,
         v6_socket: bool,
@@ -150,7 +153,7 @@ impl Supervisor {
             Err("bound-to-device")
         } else if socket::is_marked(socket) {
             Err("marked")
-        } else if !socket::has_own_source(socket) {
+        } else if !socket::is_own_source(own) {
             Err("foreign-source")
         } else if !self.is_in_our_network(socket) {
             Err("other-network-namespace")
@@ -160,18 +163,26 @@ impl Supervisor {
         }
     }
 
-    fn open(&mut self, cookie: u64, v6_socket: bool, destination: SocketAddr, caller: Caller) {
+    fn open(
+        &mut self,
+        cookie: u64,
+        v6_socket: bool,
+        (own, destination): (SocketAddr, SocketAddr),
+        caller: Caller,
+    ) {
         let id = self.next_id();
         let blocking = caller.blocking;
-        let source = bound_source(caller.socket.as_fd());
+        // A port alone leads nowhere else, and a socket shows one also after a failed connect.
+        let source = Some(own).filter(|own| !own.ip().is_unspecified());
         let ahead = !blocking && source.is_none() && self.goes_ahead(destination);
-        let options = socket::stack_options(caller.socket.as_fd(), v6_socket);
         self.report.opened += 1;
         let request = match ahead {
             true => Request::OpenWaiting { id, destination, source },
             false => Request::Open { id, destination, source, blocking },
         };
         self.stack.send(request, None);
+        // The stack works meanwhile.
+        let options = socket::stack_options(caller.socket.as_fd(), v6_socket);
         let asking = Connection {
             id,
             cookie,
@@ -179,7 +190,7 @@ impl Supervisor {
             destination,
             source,
             phase: Phase::Asking { until: self.answer_deadline() },
-            callers: vec![caller],
+            callers: vec![with_limit(caller)],
             held: None,
             local: None,
             peer: destination,
@@ -270,7 +281,6 @@ fn out_of_reach(error: &io::Error) -> &'static str {
 }
 
 fn caller(trap: &Trap, socket: OwnedFd, attempt: Attempt) -> Caller {
-    let limit = socket::connect_limit(socket.as_fd());
     let blocking = !attempt.nonblocking && !socket::is_nonblocking(socket.as_fd());
     Caller {
         trap: Some(trap.clone()),
@@ -278,9 +288,15 @@ fn caller(trap: &Trap, socket: OwnedFd, attempt: Attempt) -> Caller {
         fd: trap.args[0] as RawFd,
         socket,
         blocking,
-        until: limit.filter(|_| blocking).map(|limit| Instant::now() + limit),
+        until: None,
         purpose: attempt.purpose,
     }
+}
+
+/// The same, who waits no longer than the socket wants.
+fn with_limit(caller: Caller) -> Caller {
+    let limit = caller.blocking.then(|| socket::connect_limit(caller.socket.as_fd())).flatten();
+    Caller { until: limit.map(|limit| Instant::now() + limit), ..caller }
 }
 
 /// A call while the socket waits at the gate. One that does not wait is for the kernel, which
@@ -294,10 +310,4 @@ fn join_held(connection: &mut Connection, caller: Caller) -> Option<Answer> {
         return Some(Answer::Error(libc::EINPROGRESS));
     }
     Some(Answer::Continue)
-}
-
-/// Where the program has bound the socket, if it has bound it to an address. A port alone leads
-/// nowhere else, and a socket shows one also after a failed connect.
-fn bound_source(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
-    socket::local(socket).ok().filter(|local| !local.ip().is_unspecified())
 }

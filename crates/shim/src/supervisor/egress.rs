@@ -28,6 +28,11 @@ impl EgressPolicy {
         Some(Self { egress: Egress::new()?, own: Member::open("self").ok(), last: None })
     }
 
+    /// As [`Egress::is_routed`].
+    pub(super) const fn is_routed(&self) -> bool {
+        self.egress.is_routed()
+    }
+
     /// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
     /// of the thread takes its place.
     fn identity(&mut self, thread: libc::pid_t, socket: BorrowedFd<'_>) -> io::Result<Identity> {
@@ -68,13 +73,12 @@ impl Supervisor {
     pub(super) fn check_egress(
         &mut self,
         thread: libc::pid_t,
-        socket: BorrowedFd<'_>,
+        (socket, own): (BorrowedFd<'_>, SocketAddr),
         protocol: Protocol,
         destination: SocketAddr,
     ) -> Result<(), &'static str> {
         let Some(egress) = &mut self.egress else { return Ok(()) };
         let any = SocketAddr::new(unspecified(destination.ip()), 0);
-        let own = socket::local(socket).unwrap_or(any);
         // A UDP socket that was connected to loopback keeps that address, from where nothing leaves the host.
         let fits = own.is_ipv4() == destination.is_ipv4() && !own.ip().is_loopback();
         let source = if fits { own } else { any };

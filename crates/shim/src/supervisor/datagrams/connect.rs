@@ -46,7 +46,7 @@ impl Supervisor {
                 }
             }
         }
-        self.check_reach(called.socket.as_fd(), unsuitable, written, called.v6)?;
+        check_reach_of(self, &called, unsuitable, written)?;
         self.ask_for_datagrams(trap, called, destination, true)?;
         Ok(None)
     }
@@ -63,7 +63,7 @@ impl Supervisor {
             // Answers might go to another socket of the same port.
             return Err("shared-port");
         }
-        self.check_reach(called.socket.as_fd(), unsuitable, written, called.v6)
+        check_reach_of(self, called, unsuitable, written)
     }
 
     /// Asks the stack; the call waits for its answer.
@@ -76,7 +76,8 @@ impl Supervisor {
     ) -> Result<(), &'static str> {
         // A port of its own that outlives changes of what it is connected to.
         let source = system::bound(called.socket.as_fd(), called.v6).map_err(|_| "no-port")?;
-        self.check_egress(trap.thread, called.socket.as_fd(), Protocol::Udp, destination)?;
+        let own = (called.socket.as_fd(), source);
+        self.check_egress(trap.thread, own, Protocol::Udp, destination)?;
         let id = self.next_id();
         let (cookie, v6) = (called.cookie, called.v6);
         let process = program::process_of(trap.thread).unwrap_or(trap.thread);
@@ -187,6 +188,17 @@ impl Supervisor {
         let cookie = socket::cookie(socket.as_fd()).ok()?;
         self.listener.is_waiting(trap.id).then_some(Called { socket, cookie, v6 })
     }
+}
+
+fn check_reach_of(
+    supervisor: &mut Supervisor,
+    called: &Called,
+    unsuitable: Option<&'static str>,
+    written: SocketAddr,
+) -> Result<(), &'static str> {
+    let socket = called.socket.as_fd();
+    let own = socket::local(socket).map_err(|_| "no-socket")?;
+    supervisor.check_reach((socket, own), unsuitable, written, called.v6)
 }
 
 /// Whether it is of the IPv6 family, if it is a UDP socket.

@@ -61,7 +61,7 @@ impl Supervisor {
             .socket_at(flow)
             .filter(|_| flow.connected && matches!(flow.phase, Phase::Carried { .. }))
         {
-            system::dissolve(socket.as_fd());
+            socket::dissolve(socket.as_fd());
             // Where there is no way to it, the program's next call says so.
             let _ = socket::connect(socket.as_fd(), flow.destination, flow.v6);
         }
@@ -80,7 +80,7 @@ impl Supervisor {
         self.stack.send(Request::Cancel { id }, None);
         self.let_go(&flow.held);
         if matches!(flow.phase, Phase::Carried { .. }) {
-            system::dissolve(socket);
+            socket::dissolve(socket);
         }
     }
 

@@ -82,16 +82,6 @@ pub(super) fn pair(
     Ok(Pair { end: end.into(), relay, program })
 }
 
-/// Undoes `connect`. The port stays.
-pub(super) fn dissolve(socket: BorrowedFd<'_>) {
-    // SAFETY: all zeroes is a valid address of no family.
-    let mut nothing: libc::sockaddr = unsafe { mem::zeroed() };
-    nothing.sa_family = libc::AF_UNSPEC as libc::sa_family_t;
-    let length = mem::size_of_val(&nothing) as libc::socklen_t;
-    // SAFETY: the kernel reads the address.
-    unsafe { libc::connect(socket.as_raw_fd(), &raw const nothing, length) };
-}
-
 /// Sends an empty datagram to where the socket is connected, for the answer that it gets.
 pub(super) fn poke(socket: BorrowedFd<'_>) {
     // Whatever becomes of it is for the program to hear.
@@ -195,7 +185,7 @@ mod tests {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
         let own = bound(socket.as_fd(), false).unwrap();
         pair(socket.as_fd(), false, true, false).unwrap();
-        dissolve(socket.as_fd());
+        socket::dissolve(socket.as_fd());
         assert_eq!(socket::local(socket.as_fd()).unwrap(), own);
         socket::connect(socket.as_fd(), "127.0.0.1:9".parse().unwrap(), false).unwrap();
         assert_eq!(socket::local(socket.as_fd()).unwrap().port(), own.port());
