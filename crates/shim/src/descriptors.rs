@@ -1,7 +1,7 @@
 //! How the launcher comes to sockets of programs.
 
 use crate::handover::Handover;
-use crate::program::LastThread;
+use crate::program::{About, LastThread};
 use crate::seccomp::Listener;
 use crate::trap::Trap;
 use std::io;
@@ -25,6 +25,14 @@ impl Descriptors {
         match self {
             Self::Copied(last) => last.descriptor(thread, fd),
             Self::HandedOver(handover) => handover.take(thread, fd),
+        }
+    }
+
+    /// Whose a thread is, where the kernel tells by one system call.
+    pub(crate) fn about(&self, thread: libc::pid_t) -> Option<About> {
+        match self {
+            Self::Copied(last) => last.about(thread),
+            Self::HandedOver(_) => None,
         }
     }
 

@@ -3,9 +3,10 @@
 //! All of it is addressed by thread number, which may be reused once the thread has died: a caller
 //! holds the result against [`crate::seccomp::Listener::is_waiting`] before it acts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
+use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// `PIDFD_THREAD`: the descriptor means one thread, not its process (Linux 6.9).
@@ -15,16 +16,47 @@ const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 ///
 /// It is kept only as a descriptor of that very thread, which stands for no other one when its number is given again.
 #[derive(Debug, Default)]
-pub(crate) struct LastThread(RefCell<Option<(libc::pid_t, OwnedFd)>>);
+pub(crate) struct LastThread {
+    last: RefCell<Option<(libc::pid_t, OwnedFd)>>,
+    /// The kernel does not tell of threads.
+    tells_nothing: Cell<bool>,
+}
+
+/// Whose a thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct About {
+    /// Its effective user.
+    pub(crate) user: u32,
+    /// The number of its cgroup (version 2).
+    pub(crate) cgroup: u64,
+}
 
 impl LastThread {
+    /// Whose a thread is, by one system call. None where it has gone, and before Linux 6.13.
+    pub(crate) fn about(&self, thread: libc::pid_t) -> Option<About> {
+        if self.tells_nothing.get() {
+            return None;
+        }
+        let mut last = self.last.borrow_mut();
+        if let Some((_, process)) = last.as_ref().filter(|(known, _)| *known == thread)
+            && let Ok(about) = about(process)
+        {
+            return Some(about);
+        }
+        let process = pidfd_open(thread, PIDFD_THREAD);
+        let answer = process.and_then(|process| about(&last.insert((thread, process)).1));
+        let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        self.tells_nothing.set(answer.as_ref().is_err_and(|error| !gone(error)));
+        answer.ok()
+    }
+
     /// A copy of the descriptor `fd` of the thread; it shares the open file with the program.
     ///
     /// # Errors
     /// `EBADF` when the program has no such descriptor, `EPERM` when the program is out of reach
     /// (another user's, or not dumpable), `ESRCH` when it has gone.
     pub(crate) fn descriptor(&self, thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
-        let mut last = self.0.borrow_mut();
+        let mut last = self.last.borrow_mut();
         if let Some((_, process)) = last.as_ref().filter(|(known, _)| *known == thread) {
             match copy(process, fd) {
                 // It has died: another thread may have its number.
@@ -40,6 +72,24 @@ impl LastThread {
             process => copy(&last.insert((thread, process?)).1, fd),
         }
     }
+}
+
+/// # Errors
+/// `ESRCH` when the thread has gone; `ENOTTY` or `EINVAL` when the kernel does not tell.
+fn about(thread: &OwnedFd) -> io::Result<About> {
+    let wanted = u64::from(libc::PIDFD_INFO_CREDS | libc::PIDFD_INFO_CGROUPID);
+    // SAFETY: all zeroes is a valid request.
+    let mut info: libc::pidfd_info = unsafe { mem::zeroed() };
+    info.mask = wanted;
+    // SAFETY: the kernel reads and fills one record of the size that the request names.
+    let result = unsafe { libc::ioctl(thread.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if info.mask & wanted != wanted {
+        return Err(io::Error::from_raw_os_error(libc::ENOTTY));
+    }
+    Ok(About { user: info.euid, cgroup: info.cgroupid })
 }
 
 fn copy(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
@@ -120,6 +170,29 @@ mod tests {
         assert_eq!(inode(copied), own(&two));
         drop(two.stdin.take());
         two.wait().unwrap();
+    }
+
+    #[test]
+    fn the_kernel_tells_of_the_thread_that_is_asked_for_as_long_as_it_is_there() {
+        let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let [mut one, mut two] = [cat(), cat()];
+        let last = LastThread::default();
+        // SAFETY: takes nothing.
+        let user = unsafe { libc::geteuid() };
+        let number = |child: &std::process::Child| child.id().cast_signed();
+        let Some(own) = last.about(std::process::id().cast_signed()) else {
+            return eprintln!("SKIPPED: Linux before 6.13 does not tell");
+        };
+        assert_eq!(own.user, user);
+        for child in [&one, &one, &two] {
+            assert_eq!(last.about(number(child)), Some(own));
+        }
+        two.kill().unwrap();
+        two.wait().unwrap();
+        assert_eq!(last.about(number(&two)), None);
+        assert_eq!(last.about(number(&one)), Some(own), "it goes on asking");
+        one.kill().unwrap();
+        one.wait().unwrap();
     }
 
     #[test]

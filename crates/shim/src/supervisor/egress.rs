@@ -4,6 +4,7 @@
 //! Without root the stack has the user and the rights of the programs, and nothing is asked.
 
 use super::Supervisor;
+use crate::program::{About, LastThread};
 use crate::socket;
 use manypath_gate::egress::{ANY_PORT, Egress, Flow, Identity, Protocol, unspecified};
 use manypath_gate::group::{self, Member};
@@ -12,12 +13,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
+use std::process;
 
 /// Asks for programs, whose cgroups it follows.
 #[derive(Debug)]
 pub(super) struct EgressPolicy {
     egress: Egress,
     own: Option<Member>,
+    itself: LastThread,
     /// The thread that was looked at last: one makes most calls of a program.
     last: Option<(libc::pid_t, Member)>,
 }
@@ -25,7 +28,11 @@ pub(super) struct EgressPolicy {
 impl EgressPolicy {
     /// As [`Egress::new`].
     pub(super) fn new() -> Option<Self> {
-        Some(Self { egress: Egress::new()?, own: Member::open("self").ok(), last: None })
+        let (egress, own) = (Egress::new()?, Member::open("self").ok());
+        let policy = Self { egress, own, itself: LastThread::default(), last: None };
+        // Opened before the first connect.
+        policy.own_number();
+        Some(policy)
     }
 
     /// As [`Egress::is_routed`].
@@ -35,9 +42,17 @@ impl EgressPolicy {
 
     /// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
     /// of the thread takes its place.
-    fn identity(&mut self, thread: libc::pid_t, socket: BorrowedFd<'_>) -> io::Result<Identity> {
+    fn identity(
+        &mut self,
+        thread: libc::pid_t,
+        about: Option<About>,
+        socket: BorrowedFd<'_>,
+    ) -> io::Result<Identity> {
         let (user, group) = socket::owner(socket)?;
         let who = Identity::new(user, group);
+        if about.is_some_and(|about| self.own_number() == Some(about.cgroup)) {
+            return Ok(who);
+        }
         let cgroup = self.group_of(thread);
         match cgroup.filter(|cgroup| self.own_group().as_ref() != Some(cgroup)) {
             None => Ok(who),
@@ -57,6 +72,11 @@ impl EgressPolicy {
         }
         let member = Member::open(&thread.to_string()).ok()?;
         self.last.insert((thread, member)).1.group().ok()?
+    }
+
+    /// The number of the cgroup of this process.
+    fn own_number(&self) -> Option<u64> {
+        self.itself.about(process::id().cast_signed()).map(|about| about.cgroup)
     }
 
     fn own_group(&mut self) -> Option<String> {
@@ -87,7 +107,7 @@ impl Supervisor {
             _ => source,
         };
         let flow = Flow::new(protocol, source, destination);
-        let who = egress.identity(thread, socket);
+        let who = egress.identity(thread, self.descriptors.about(thread), socket);
         match who.and_then(|who| egress.egress.permits(&who, &flow)) {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err("egress-policy"),

@@ -46,7 +46,9 @@ impl Supervisor {
             return None;
         }
         // The owner of this folder is the effective user, also of a process that hides everything else.
-        let owner = fs::metadata(format!("/proc/{thread}")).ok()?.uid();
+        let folder = || fs::metadata(format!("/proc/{thread}")).ok();
+        let about = self.descriptors.about(thread).map(|about| about.user);
+        let owner = about.or_else(|| folder().map(|folder| folder.uid()))?;
         (owner != self.user).then_some(owner)
     }
 
