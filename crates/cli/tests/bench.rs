@@ -164,19 +164,18 @@ fn an_emulated_path_bounds_every_transport() {
     assert_eq!(json["skipped"][0]["transport"], "udp");
 }
 
-/// INIT, COOKIE ECHO with the client's first message and its last one with data are each answered by the next.
+/// Two kilobytes fit into the first flight. What is left of the difference is the handshake: the INIT's round trip at least.
 #[test]
 fn an_encrypted_association_is_timed_from_its_connect_on_and_a_plain_one_from_its_opening() {
     let lab = ["--lab", "rate=20mbit,delay=100ms", "--transport", "association,encrypted"];
-    let args =
-        ["--json", "--runs", "1", "-n", "100K", "-p", "6181", "--case", "throughput,reverse"];
+    let args = ["--json", "--runs", "1", "-n", "2K", "-p", "6181", "--case", "throughput,reverse"];
     let output = bench(&[&lab[..], &args].concat());
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     for case in ["lab/throughput", "lab/reverse"] {
         let seconds = |transport| number(&row(&json, case, transport)["runs"][0], "seconds");
         let (plain, encrypted) = (seconds("association"), seconds("encrypted"));
         println!("{case}: {plain:.3} s from the opening on, {encrypted:.3} s from the connect on");
-        assert!(encrypted > 0.4 + plain, "{case}: {plain} {encrypted}");
+        assert!(encrypted > 0.2 + plain, "{case}: {plain} {encrypted}");
     }
 }
 
