@@ -71,7 +71,7 @@ fn points_that_are_lost_come_first_with_the_medians_of_their_last_runs() {
         "{page}"
     );
     assert!(
-        page.contains("| 4.50 bbr† | 9.00 | – | 19.3 | **0.50** | – | 2.00 | 0.47 | – |"),
+        page.contains("| 4.50 bbr† | 9.00 | – | – | 19.3 | **0.50** | – | 2.00 | 0.47 | – | – |"),
         "{page}"
     );
     assert!(page.contains("* 20-loss-3 down mptcp-bbr: only one path was used"), "{page}");
