@@ -363,6 +363,20 @@ fn programs_of_roots_run_that_become_another_user_meet_the_rules_about_that_user
     assert_eq!(run_as_root(&site, &as_user, 1).code, Some(0));
 }
 
+/// The stack, which is root's, would find a route.
+#[test]
+fn a_route_rule_that_forbids_a_user_holds_under_roots_run() {
+    let site = web_site();
+    let fetch = format!("curl {}", fetching(&url(&site)).join(" "));
+    let as_user = format!("setpriv --reuid {USER} --clear-groups {fetch}");
+    let ruled = shell(&site, &format!("ip rule add uidrange {USER}-{USER} prohibit"));
+    assert_eq!(ruled.code, Some(0), "{ruled:?}");
+    let done = run_as_root(&site, &as_user, 0);
+    assert_eq!(done.code, REFUSED, "{done:?}");
+    assert!(done.stderr.contains("egress-policy=1"), "{done:?}");
+    assert_eq!(run_as_root(&site, &fetch, 1).code, Some(0));
+}
+
 #[test]
 fn programs_of_roots_run_that_go_to_another_cgroup_meet_the_rules_about_that_cgroup() {
     let site = web_site();

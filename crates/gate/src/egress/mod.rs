@@ -151,8 +151,8 @@ impl Egress {
         let sent = if flow.source.ip().is_unspecified() {
             match route(socket, flow.destination) {
                 Ok(source) => flow.source.set_ip(source),
-                // That there is no route is no policy about the program.
-                Err(_) => return Ok(true),
+                // That nobody has a route is no policy about the program; a rule for routes by user is one.
+                Err(_) => return Ok(socket::route_source(flow.destination).is_err()),
             }
             SockRef::from(socket).send(&flow.packet()).map(drop)
         } else {
