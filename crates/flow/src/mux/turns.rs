@@ -156,8 +156,8 @@ impl Turns {
     /// the kernel takes at once.
     pub(super) fn turn_of(&self, flow: &Flow) -> usize {
         let message = self.fragment_size.max(1);
-        let bytes = self.bytes.max(message) * usize::from(flow.share.weight.max(1));
-        bytes - bytes % message
+        let one = self.bytes.max(message);
+        (one - one % message) * usize::from(flow.share.weight.max(1))
     }
 
     fn next_turn(&mut self, now: Duration) -> Option<FlowId> {

@@ -97,10 +97,9 @@ fn a_turn_has_many_messages_where_the_path_is_fast() {
     let (mut pair, flows) = busy(&[weight(1), weight(1), weight(2)]);
     runs(&mut pair, &flows, 60, 1);
     let runs = runs(&mut pair, &flows, 150, 1);
-    let (whole, most) = (&runs[1..runs.len() - 1], 16 << 10);
+    let (whole, full) = (&runs[1..runs.len() - 1], (16 << 10) / FRAGMENT * FRAGMENT);
     for (flow, bytes) in whole {
-        let turn = if *flow == 2 { 2 * most } else { most };
-        assert!(bytes.abs_diff(turn) <= FRAGMENT, "{runs:?}");
+        assert_eq!(*bytes, if *flow == 2 { 2 * full } else { full }, "{runs:?}");
     }
     assert!(whole.len() >= 7);
 }
