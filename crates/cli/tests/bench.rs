@@ -164,7 +164,8 @@ fn an_emulated_path_bounds_every_transport() {
     assert_eq!(json["skipped"][0]["transport"], "udp");
 }
 
-/// Two kilobytes fit into the first flight. What is left of the difference is the handshake: the INIT's round trip at least.
+/// From the connect on it is two round trips at least: that of the INIT, and that of the COOKIE ECHO and what comes with
+/// it. Two kilobytes are there after one and a half from the opening on.
 #[test]
 fn an_encrypted_association_is_timed_from_its_connect_on_and_a_plain_one_from_its_opening() {
     let lab = ["--lab", "rate=20mbit,delay=100ms", "--transport", "association,encrypted"];
@@ -175,7 +176,7 @@ fn an_encrypted_association_is_timed_from_its_connect_on_and_a_plain_one_from_it
         let seconds = |transport| number(&row(&json, case, transport)["runs"][0], "seconds");
         let (plain, encrypted) = (seconds("association"), seconds("encrypted"));
         println!("{case}: {plain:.3} s from the opening on, {encrypted:.3} s from the connect on");
-        assert!(encrypted > 0.2 + plain, "{case}: {plain} {encrypted}");
+        assert!(encrypted > 0.4, "{case}: {plain} {encrypted}");
     }
 }
 

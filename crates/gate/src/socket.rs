@@ -35,7 +35,7 @@ const TCP_CLOSE: u8 = 7;
 const SO_BUF_LOCK: i32 = 72;
 const SOCK_RCVBUF_LOCK: i32 = 2;
 
-/// What kind of socket this is, and its own address if it is one of TCP or UDP; an IPv4 address without its IPv6 coat.
+/// What kind of socket this is, and its own address if it is one of TCP or UDP; an IPv4-mapped address as IPv4.
 ///
 /// # Errors
 /// When the descriptor is no socket.

@@ -45,8 +45,9 @@ impl LastThread {
         }
         let process = pidfd_open(thread, PIDFD_THREAD);
         let answer = process.and_then(|process| about(&last.insert((thread, process)).1));
-        let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
-        self.tells_nothing.set(answer.as_ref().is_err_and(|error| !gone(error)));
+        let unknown = [Some(libc::ENOTTY), Some(libc::EINVAL)];
+        let is_unknown = |error: &io::Error| thread > 0 && unknown.contains(&error.raw_os_error());
+        self.tells_nothing.set(answer.as_ref().is_err_and(is_unknown));
         answer.ok()
     }
 

@@ -255,12 +255,13 @@ impl Attempts {
         };
         let head_start = base.core.config.limits.tcp_head_start.min(patience);
         let ends = (base.core.now + head_start, base.core.now + patience);
+        if let Some(attempt) = self.all.get_mut(&id) {
+            attempt.stop_clocks(&mut base.core.timers, id);
+            attempt.patience = ends;
+        }
         base.core.timers.set(ends.1, Timer::Fallback(id));
         if !alone {
             base.core.timers.set(ends.0, Timer::HeadStart(id));
-        }
-        if let Some(attempt) = self.all.get_mut(&id) {
-            attempt.patience = ends;
         }
     }
 
@@ -276,6 +277,7 @@ impl Attempts {
                 }
                 Sctp::Opening { .. } | Sctp::Opened { .. } | Sctp::Failed => continue,
             }
+            base.core.timers.unset(attempt.patience.1, Timer::Fallback(*id));
             if attempt.patience.1 <= base.core.now || attempt.patience.1 > end {
                 attempt.patience.1 = end;
             }

@@ -144,7 +144,7 @@ impl Relays {
         }
     }
 
-    /// Joins a connected socket, watched under the relay's token, with a flow.
+    /// Joins a connected socket with a flow. It is watched under the relay's token, now or by `watch_begun`.
     pub(crate) fn start(&mut self, base: &mut Base, id: RelayId, mut relay: Relay) {
         base.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
         let association = base.get(&relay.association);
@@ -152,7 +152,7 @@ impl Relays {
         if association.is_some_and(|association| association.mux.has_finished(relay.flow)) {
             relay.on_finished();
         }
-        if self.sctp.len() >= MANY_RELAYS {
+        if self.sctp.len() >= MANY_RELAYS && !self.unwatched.contains(&id) {
             relay.socket.keep_little();
         }
         let (now, peer) = (base.core.now, || PeerId::of(base, relay.association));
@@ -169,7 +169,7 @@ impl Relays {
         self.ready.insert(id);
     }
 
-    /// The socket of a relay that was started is watched once the packets of this turn have left.
+    /// The socket of a relay that starts now is watched once the packets of this turn have left.
     pub(crate) fn watch_later(&mut self, id: RelayId) {
         self.unwatched.push(id);
     }

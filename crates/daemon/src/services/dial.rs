@@ -181,8 +181,8 @@ impl Services {
             // and for nothing else: the socket is watched when that has left.
             Ok(true) => {
                 base.treat(association, flow, &options);
-                relay_dialled(self, base, relays, id, dial);
                 relays.watch_later(RelayId(id.0));
+                relay_dialled(self, base, relays, id, dial);
             }
             Ok(false) => match dial.socket.watch(&base.core.registry, token) {
                 Ok(()) => keep_dial(self, base, id, dial),

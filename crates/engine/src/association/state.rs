@@ -237,8 +237,8 @@ const TOGETHER: Duration = Duration::from_millis(4);
 pub enum InitRepetition {
     /// Once ahead of T1-init, to the same address, if it was sent only once.
     Copy,
-    /// Nobody waits for the answer: repetitions are left out that would leave within this time after the one before. The
-    /// wait ends when it would have ended.
+    /// Nobody waits for the answer: repetitions are left out that would leave within this time after the one before. They
+    /// count as sent, so the wait ends about when it would have ended.
     Rare(Duration),
     /// Somebody waits again: at once, and then as at first. Only after `Rare`.
     Anew,
