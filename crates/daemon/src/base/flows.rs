@@ -13,9 +13,6 @@ use std::collections::BTreeMap;
 /// wait behind these.
 const ROOM: usize = 64 << 10;
 
-/// At least between two INITs for whose answer nobody waits.
-const RARE: Duration = Duration::from_secs(1);
-
 impl Base {
     pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
         self.all.get(&id)?.flows.get(&flow).copied()
@@ -48,7 +45,7 @@ impl Base {
             return;
         }
         if self.core.packets_received(id) == 0 {
-            self.core.repeat_init(id, InitRepetition::Rare(RARE));
+            self.core.repeat_init(id, InitRepetition::Rare);
             return;
         }
         if let Some(association) = self.all.get_mut(&id) {

@@ -209,7 +209,7 @@ impl State {
                 }
                 return once;
             }
-            InitRepetition::Rare(pause) => waiting.t1.leave_out(pause),
+            InitRepetition::Rare => waiting.t1.leave_out(),
             InitRepetition::Anew => return waiting.t1.begin_anew(),
         }
         true
@@ -232,14 +232,17 @@ impl State {
 /// Copies that leave within this time are one to [`Retry::round_trip`]: no T1 or T2 is as short.
 const TOGETHER: Duration = Duration::from_millis(4);
 
+/// At least between two INITs for whose answer nobody waits.
+const RARE: Duration = Duration::from_secs(1);
+
 /// How an INIT that has no answer is sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InitRepetition {
     /// Once ahead of T1-init, to the same address, if it was sent only once.
     Copy,
-    /// Nobody waits for the answer: repetitions are left out that would leave within this time after the one before. They
+    /// Nobody waits for the answer: repetitions are left out that would leave within a second after the one before. They
     /// count as sent, so the wait ends about when it would have ended.
-    Rare(Duration),
+    Rare,
     /// Somebody waits again: at once, and then as at first. Only after `Rare`.
     Anew,
 }
@@ -256,16 +259,16 @@ pub(crate) struct Retry {
     interval: Duration,
     /// What it runs for next, if it has a back-off of its own.
     own_rto: Option<Duration>,
-    /// How long after one copy the next ones are left out.
-    pause: Option<Duration>,
+    /// Copies are left out that would leave within [`RARE`] after the one before.
+    rare: bool,
 }
 
 impl Retry {
     /// To be sent as soon as possible.
     pub(crate) fn new() -> Self {
         let (first_sent, last_sent) = (Instant::ZERO, Instant::ZERO);
-        let (interval, own_rto, pause) = (Duration::ZERO, None, None);
-        Self { due: true, sends: 0, first_sent, last_sent, expiry: None, interval, own_rto, pause }
+        let (interval, own_rto, rare) = (Duration::ZERO, None, false);
+        Self { due: true, sends: 0, first_sent, last_sent, expiry: None, interval, own_rto, rare }
     }
 
     /// Whether the chunk waits to be sent.
@@ -296,15 +299,15 @@ impl Retry {
         self.skip();
     }
 
-    /// Copies that would leave within `pause` after one are left out from now on. They count as sent.
-    fn leave_out(&mut self, pause: Duration) {
-        self.pause = Some(pause);
+    /// Copies that would leave within [`RARE`] after one are left out from now on. They count as sent.
+    fn leave_out(&mut self) {
+        self.rare = true;
         self.skip();
     }
 
     fn skip(&mut self) {
-        let (Some(pause), Some(mut expiry)) = (self.pause, self.expiry) else { return };
-        while !self.interval.is_zero() && expiry < self.last_sent + pause {
+        let Some(mut expiry) = self.expiry.filter(|_| self.rare) else { return };
+        while !self.interval.is_zero() && expiry < self.last_sent + RARE {
             self.interval *= 2;
             expiry = expiry + self.interval;
             self.sends += 1;
@@ -314,7 +317,7 @@ impl Retry {
 
     /// Nothing is left out any more; the next copy leaves at once. Whether something was.
     fn begin_anew(&mut self) -> bool {
-        let rare = self.pause.take().is_some();
+        let rare = core::mem::take(&mut self.rare);
         if rare && self.sends > 0 {
             self.own_rto = None;
             self.forgive();
@@ -394,7 +397,7 @@ mod tests {
     fn copies_are_left_out_for_a_while_and_the_last_ones_leave_when_they_would_have() {
         let (mut retry, rto) = (Retry::new(), Duration::from_millis(50));
         retry.on_send(at(0), rto);
-        retry.leave_out(Duration::from_secs(1));
+        retry.leave_out();
         // 50, 150, 350 and 750 ms are left out.
         assert_eq!((retry.expiry(), retry.sends()), (Some(at(1550)), 5));
         assert!(retry.expire(at(1550)));
@@ -406,7 +409,7 @@ mod tests {
         assert_eq!((retry.expiry(), retry.sends()), (Some(at(2050)), 2));
         assert_eq!(retry.round_trip(at(2010)), None, "the answer may be to an earlier one");
         let mut unsent = Retry::new();
-        unsent.leave_out(Duration::from_secs(1));
+        unsent.leave_out();
         unsent.on_send(at(0), rto);
         assert_eq!(unsent.expiry(), Some(at(1550)));
     }

@@ -86,20 +86,20 @@ fn an_init_may_be_repeated_ahead_of_its_timer() {
     );
 }
 
-/// As at first: T1-init is 1 s, and then 2.
+/// A second later at the earliest, and then as at first: T1-init is 400 ms.
 #[test]
 fn an_init_for_whose_answer_nobody_waits_is_repeated_rarely_until_somebody_does() {
-    let mut pair = Pair::new(1);
+    let a = Config { rto_initial: millis(400), ..config(Side::A) };
+    let mut pair = Pair::with(1, a, config(Side::Z));
     pair.lose(Side::A, "INIT", 2);
     let id = pair.connect();
     assert!(!pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Anew));
     pair.drive(millis(2));
-    let rare = InitRepetition::Rare(Duration::from_secs(2));
-    assert!(pair.a.endpoint.repeat_init(pair.now, id, rare));
-    pair.drive(millis(2900));
+    assert!(pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Rare));
+    pair.drive(millis(1100));
     pair.expect("A -> INIT /lost/ -> Z");
     assert!(pair.a.endpoint.repeat_init(pair.now, id, InitRepetition::Anew));
-    pair.drive(millis(900));
+    pair.drive(millis(300));
     pair.expect("A -> INIT /lost/ -> Z");
     pair.drive(millis(600));
     pair.expect(
