@@ -274,8 +274,7 @@ impl Endpoint {
             return Some(reply);
         }
         while let Some(id) = self.registry.next_sender() {
-            let transmit =
-                self.with(now, id, |association, cx| association.poll_transmit(cx, batch));
+            let transmit = next_run(self, now, id, batch);
             if transmit.is_some() {
                 return transmit;
             }
@@ -573,4 +572,16 @@ impl Endpoint {
         self.last_id += u64::from(self.tags.of);
         AssociationId(self.last_id)
     }
+}
+
+/// The next run of an association. Not inlined: packets of strangers, for whom no association has anything to send, do
+/// not pay for it.
+#[inline(never)]
+fn next_run(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    id: AssociationId,
+    batch: &mut PacketBatch,
+) -> Option<Transmit> {
+    endpoint.with(now, id, |association, cx| association.poll_transmit(cx, batch))
 }
