@@ -78,8 +78,8 @@ impl Socket {
         Ok(())
     }
 
-    /// As [`new`](Self::new), for a socket to another host. The kernel sizes its buffers: they have to hold what is under way, which may be
-    /// megabytes.
+    /// As [`new`](Self::new), for a socket to another host. The kernel sizes its buffers: they have to hold what is
+    /// under way, which may be megabytes.
     pub(crate) fn to_another_host(
         fd: OwnedFd,
         registry: &Registry,
@@ -117,12 +117,13 @@ impl Socket {
     }
 
     /// A stack that is killed must not look like one that ended the connection in good order:
-    /// until [`Socket::close`] the kernel answers the loss of the socket with a reset. This and the other
-    /// options only improve matters, so a socket that refuses one is used all the same.
+    /// until [`Socket::close`] the kernel answers the loss of the socket with a reset. A socket that refuses this
+    /// option, or one of those below, is used all the same: each only makes a connection better.
     fn reset_when_lost(&self) {
         let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
     }
 
+    /// What reading and writing need.
     fn tune(&self) {
         let socket = SockRef::from(&self.stream);
         let _ = socket.set_tcp_nodelay(true);
@@ -130,6 +131,7 @@ impl Socket {
         let _ = socket.set_out_of_band_inline(true);
     }
 
+    /// On this host little is under way.
     fn bound_buffers(&self) {
         let buffers = SockRef::from(&self.stream);
         let _ = buffers.set_send_buffer_size(KERNEL_BUFFER);

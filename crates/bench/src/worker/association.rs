@@ -2,13 +2,14 @@
 
 use super::Ready;
 use super::counters::Counters;
-use super::keys::{self, Keys};
 use crate::job::{Carrier, Part, Task};
 use bytes::Bytes;
 use manypath_engine::protection::KEY_MANAGEMENT;
 use manypath_engine::{
-    AssociationId, Config, Endpoint, Event, Message, Outgoing, Profile, SendError,
+    AssociationId, Config, Endpoint, Event, KeyManagement as Offer, KeyRoles, Message, Outgoing,
+    Profile, SendError,
 };
+use manypath_keys::{Identity, KeyManagement, METHOD, Step};
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort, interfaces};
 use manypath_wire::{Ppid, StreamId};
 use mio::{Events, Poll, Token};
@@ -39,6 +40,16 @@ pub(super) fn run(part: &Part, counters: &Counters, ready: &Ready) -> io::Result
     }
 }
 
+/// What both ends of an encrypted association offer, and demand.
+fn offer() -> Offer {
+    Offer { methods: vec![METHOD], roles: KeyRoles::Either, required: true }
+}
+
+fn identity() -> io::Result<Identity> {
+    let identity = Identity::generate().and_then(|private| Identity::from_private(&private));
+    identity.map_err(io::Error::other)
+}
+
 struct End<'a> {
     part: &'a Part,
     counters: &'a Counters,
@@ -46,8 +57,9 @@ struct End<'a> {
     poll: Poll,
     events: Events,
     clock: Clock,
-    /// None if it is plain.
-    keys: Option<Keys>,
+    /// Its key; none if the association is to be plain. Any key of the peer is taken.
+    identity: Option<Identity>,
+    management: Option<KeyManagement>,
     established: Option<AssociationId>,
     message: Bytes,
     /// Stream of the next message.
@@ -61,7 +73,7 @@ impl<'a> End<'a> {
             port: if part.listen { SCTP_PORT } else { 0 },
             accept: part.listen,
             streams: u16::try_from(part.flows).unwrap_or(u16::MAX).max(1),
-            key_management: encrypts.then(keys::offer),
+            key_management: encrypts.then(offer),
             ..Profile::Production.config()
         };
         let seed = [if part.listen { 2 } else { 1 }; 32];
@@ -85,7 +97,8 @@ impl<'a> End<'a> {
             poll,
             events: Events::with_capacity(64),
             clock: Clock::start(),
-            keys: encrypts.then(Keys::new).transpose()?,
+            identity: encrypts.then(identity).transpose()?,
+            management: None,
             established: None,
             message: Bytes::from(vec![0x55; part.length as usize]),
             stream: 0,
@@ -94,7 +107,7 @@ impl<'a> End<'a> {
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
         let now = self.clock.now();
-        if self.keys.is_some() {
+        if self.identity.is_some() {
             self.counters.begin();
         }
         let connected = self.driver.endpoint_mut().connect(now, to, SCTP_PORT);
@@ -116,8 +129,9 @@ impl<'a> End<'a> {
             self.driver.handle_event(now, event);
         }
         self.driver.handle_timeout(now);
-        if let Some(keys) = &mut self.keys {
-            keys.handle_timeout(now, self.driver.endpoint_mut())?;
+        if let Some(management) = &mut self.management {
+            let done = management.handle_timeout(now, self.driver.endpoint_mut());
+            done.map_err(io::Error::other)?;
         }
         while let Some((id, event)) = self.driver.endpoint_mut().poll_event() {
             self.handle(id, &event)?;
@@ -130,10 +144,15 @@ impl<'a> End<'a> {
     }
 
     fn handle(&mut self, id: AssociationId, event: &Event) -> io::Result<()> {
-        if let Some(keys) = &mut self.keys {
-            keys.handle_event(self.clock.now(), self.driver.endpoint_mut(), id, event)?;
-        }
-        if matches!(event, Event::Connected { .. }) && self.keys.is_none() {
+        let (now, endpoint) = (self.clock.now(), self.driver.endpoint_mut());
+        if let Some(identity) = self.identity.as_ref().filter(|_| *event == Event::KeysWanted) {
+            let begun = KeyManagement::begin(now, endpoint, id, identity, None);
+            self.management = Some(begun.map_err(io::Error::other)?);
+        } else if let Some(management) =
+            self.management.as_mut().filter(|_| *event == Event::RekeyDue)
+        {
+            management.handle_rekey_due(now, endpoint).map_err(io::Error::other)?;
+        } else if matches!(event, Event::Connected { .. }) && self.identity.is_none() {
             self.open(id);
         } else if matches!(event, Event::Readable) {
             while let Some(message) = self.driver.endpoint_mut().read(id) {
@@ -148,12 +167,14 @@ impl<'a> End<'a> {
     }
 
     fn take(&mut self, id: AssociationId, message: &Message) -> io::Result<()> {
-        let Some(keys) = self.keys.as_mut().filter(|_| message.ppid == KEY_MANAGEMENT) else {
+        let management = self.management.as_mut().filter(|_| message.ppid == KEY_MANAGEMENT);
+        let Some(management) = management else {
             self.counters.add_received(message.payload.len());
             return Ok(());
         };
         let (now, endpoint) = (self.clock.now(), self.driver.endpoint_mut());
-        if keys.handle_message(now, endpoint, &message.payload)? {
+        let step = management.handle_message(now, endpoint, &message.payload);
+        if let Step::Protected(_) = step.map_err(io::Error::other)? {
             self.open(id);
         }
         Ok(())

@@ -10,7 +10,6 @@ mod connects;
 mod counters;
 mod datagrams;
 mod flow;
-mod keys;
 mod sockets;
 mod stream;
 

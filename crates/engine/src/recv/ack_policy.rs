@@ -6,7 +6,7 @@
 //! of section 13.2.2] leaves this to the receiver in QUIC, and TCP receivers that merge segments do it).
 //!
 //! ```text
-//! packets per SACK = max(packets in the least round trip / 8, bytes of the last SACK / 30)
+//! packets per SACK = max(packets in the shortest round trip / 8, bytes of the last SACK / 30)
 //!                    within sack_frequency ..= sack_frequency_max
 //! ```
 //!

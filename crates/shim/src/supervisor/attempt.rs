@@ -172,7 +172,7 @@ impl Supervisor {
     ) {
         let id = self.next_id();
         let blocking = caller.blocking;
-        // A port alone leads nowhere else, and a socket shows one also after a failed connect.
+        // Who has bound a port alone may send from any address. A socket whose connect has failed has a port, too.
         let source = Some(own).filter(|own| !own.ip().is_unspecified());
         let ahead = !blocking && source.is_none() && self.goes_ahead(destination);
         self.report.opened += 1;
