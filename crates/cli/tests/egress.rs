@@ -5,6 +5,7 @@ use crate::common;
 
 use common::cgroup::{Group, enter};
 use common::clients::{carried, web_site};
+use common::folder::Folder;
 use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::fs;
@@ -390,6 +391,31 @@ fn programs_of_roots_run_that_go_to_another_cgroup_meet_the_rules_about_that_cgr
     assert_eq!(done.code, NO_ANSWER, "{done:?}");
     assert!(done.stderr.contains("egress-policy=1"), "{done:?}");
     assert_eq!(run_as_root(&site, &fetch, 1).code, Some(0));
+}
+
+/// Each user can be in a group that a packet filter keeps from the network, and run a program with it.
+#[test]
+fn a_program_in_another_group_does_not_use_the_stack_of_the_first() {
+    let site = web_site();
+    let folder = Folder::new("groups");
+    let program = folder.at("manypath");
+    fs::copy(MANYPATH, &program).expect("a copy that the user may execute");
+    let url = url(&site);
+    let fetch = |group: &str, flows| {
+        let mut command = site.command(Host::Left, find("setpriv"));
+        command.args(["--reuid", USER, "--regid", group, "--clear-groups"]).arg(&program);
+        command.args(["run", "--report", "--"]).arg(find("curl")).args(fetching(&url));
+        command.env_remove("MANYPATH_OWN_STACK").current_dir("/");
+        for variable in ["RUNTIME_DIR", "PEERS", "RULES", "KEYS"] {
+            command.env(format!("MANYPATH_{variable}"), folder.at(variable));
+        }
+        carried(&site, flows, || finish(command))
+    };
+    policy(&site, &["oifname != \"lo\" meta skgid 4321 drop"]);
+    assert_eq!(fetch(USER, 1).code, Some(0));
+    assert_eq!(fetch(USER, 1).code, Some(0), "by the stack of the first");
+    let done = fetch("4321", 0);
+    assert_eq!(done.code, NO_ANSWER, "{done:?}");
 }
 
 /// Sends datagrams, and prints whether an answer came.

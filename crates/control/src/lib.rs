@@ -60,4 +60,5 @@ pub use message::{Listener, Reply, Request, Role, SocketOptions, StatusPart, Tra
 pub use report::{Assembler, parts};
 pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET, SEND_FLAGS};
 pub use traffic::{Relayed, Traffic};
+pub use user::groups;
 pub use version::{OLDEST, VERSION, is_spoken, written_for};

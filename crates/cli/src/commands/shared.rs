@@ -1,7 +1,7 @@
 //! Which programs of a user share a stack.
 //!
-//! Those for which the same stack would be started: the same options, files, proxy and version, in the same network and the same
-//! cgroup, whose limits and packet filters hold for it. Sessions of a user count as one.
+//! Those for which the same stack would be started: the same options, files, proxy and version, in the same network, with the
+//! same groups and in the same cgroup, whose limits and packet filters hold for it. Sessions of a user count as one.
 //!
 //! Programs without options of their own use the stack of a server on this host, if it was told to carry them.
 
@@ -65,7 +65,14 @@ fn name(exe: &Path, args: &[OsString]) -> io::Result<PathBuf> {
     let namespace = runtime::network_namespace().map_err(io::Error::other)?;
     let program = fs::metadata(exe)?;
     let mut key = DefaultHasher::new();
-    (namespace, args, FILES.map(std::env::var_os), std::env::var_os("HOME")).hash(&mut key);
+    (
+        namespace,
+        manypath_control::groups(),
+        args,
+        FILES.map(std::env::var_os),
+        std::env::var_os("HOME"),
+    )
+        .hash(&mut key);
     let directory = runtime::directory()?;
     super::stack::proxy_and_user().map(|proxy| proxy_mark(&directory, &proxy)).hash(&mut key);
     (program.dev(), program.ino(), program.mtime(), program.mtime_nsec()).hash(&mut key);
