@@ -393,6 +393,26 @@ fn programs_of_roots_run_that_go_to_another_cgroup_meet_the_rules_about_that_cgr
     assert_eq!(run_as_root(&site, &fetch, 1).code, Some(0));
 }
 
+/// A socket's group in its file can be any of its owner's; packet filters go by the one that it was made with.
+#[test]
+fn a_program_that_gives_its_socket_another_group_meets_the_rules_about_its_own() {
+    let site = web_site();
+    let connect = format!(
+        "import os, socket
+os.setgroups([{USER}]); os.setresgid(4321, 4321, 4321); os.setresuid({USER}, {USER}, {USER})
+s = socket.socket(); os.fchown(s.fileno(), -1, {USER}); s.settimeout(2)
+s.connect((\"{}\", 8080)); print(\"connected\")",
+        site.server()
+    );
+    let as_group = format!("python3 -c '{connect}'");
+    let done = run_as_root(&site, &as_group, 1);
+    assert_eq!(done.stdout, "connected\n", "{done:?}");
+    policy(&site, &["oifname != \"lo\" meta skgid 4321 drop"]);
+    let done = run_as_root(&site, &as_group, 0);
+    assert_ne!(done.code, Some(0), "{done:?}");
+    assert!(done.stderr.contains("egress-policy=1"), "{done:?}");
+}
+
 /// Each user can be in a group that a packet filter keeps from the network, and run a program with it.
 #[test]
 fn a_program_in_another_group_does_not_use_the_stack_of_the_first() {

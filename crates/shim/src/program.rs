@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::str::FromStr;
 
 /// `PIDFD_THREAD`: the descriptor means one thread, not its process (Linux 6.9).
 const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
@@ -27,6 +28,8 @@ pub(crate) struct LastThread {
 pub(crate) struct About {
     /// Its effective user.
     pub(crate) user: u32,
+    /// The group with which it makes files and sockets.
+    pub(crate) group: u32,
     /// The number of its cgroup (version 2).
     pub(crate) cgroup: u64,
 }
@@ -90,7 +93,7 @@ fn about(thread: &OwnedFd) -> io::Result<About> {
     if info.mask & wanted != wanted {
         return Err(io::Error::from_raw_os_error(libc::ENOTTY));
     }
-    Ok(About { user: info.euid, cgroup: info.cgroupid })
+    Ok(About { user: info.euid, group: info.fsgid, cgroup: info.cgroupid })
 }
 
 fn copy(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
@@ -115,9 +118,22 @@ fn pidfd_open(thread: libc::pid_t, flags: libc::c_uint) -> io::Result<OwnedFd> {
 /// # Errors
 /// When it has gone.
 pub(crate) fn process_of(thread: libc::pid_t) -> io::Result<libc::pid_t> {
+    last_of(thread, "Tgid:")
+}
+
+/// The group with which a thread makes files and sockets, on every kernel.
+///
+/// # Errors
+/// When it has gone.
+pub(crate) fn gid_of(thread: libc::pid_t) -> io::Result<u32> {
+    last_of(thread, "Gid:")
+}
+
+/// The last word of a line of what /proc says of a thread.
+fn last_of<T: FromStr>(thread: libc::pid_t, name: &str) -> io::Result<T> {
     let status = fs::read_to_string(format!("/proc/{thread}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    line.and_then(|text| text.trim().parse().ok())
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|text| text.split_whitespace().last()?.parse().ok())
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
 }
 
@@ -185,6 +201,7 @@ mod tests {
             return eprintln!("SKIPPED: Linux before 6.13 does not tell");
         };
         assert_eq!(own.user, user);
+        assert_eq!(own.group, gid_of(std::process::id().cast_signed()).unwrap());
         for child in [&one, &one, &two] {
             assert_eq!(last.about(number(child)), Some(own));
         }

@@ -4,7 +4,7 @@
 //! Without root the stack has the user and the rights of the programs, and nothing is asked.
 
 use super::Supervisor;
-use crate::program::{About, LastThread};
+use crate::program::{self, About, LastThread};
 use crate::socket;
 use manypath_gate::egress::{ANY_PORT, Egress, Flow, Identity, Protocol, unspecified};
 use manypath_gate::group::{self, Member};
@@ -40,16 +40,33 @@ impl EgressPolicy {
         self.egress.is_routed()
     }
 
-    /// The inode of a socket belongs to whom the socket was made by. Its cgroup is told of connected sockets only; that
-    /// of the thread takes its place.
-    fn identity(
+    /// The inode of a socket belongs to whom the socket was made by, but its owner may give it another one of its
+    /// groups, which packet filters do not see. So that of the thread is asked about, too.
+    fn permits(
         &mut self,
         thread: libc::pid_t,
         about: Option<About>,
         socket: BorrowedFd<'_>,
-    ) -> io::Result<Identity> {
+        flow: &Flow,
+    ) -> io::Result<bool> {
         let (user, group) = socket::owner(socket)?;
-        let who = Identity::new(user, group);
+        let own = about.map_or_else(|| program::gid_of(thread), |about| Ok(about.group))?;
+        for group in [Some(group), (own != group).then_some(own)].into_iter().flatten() {
+            let who = self.in_group(Identity::new(user, group), thread, about)?;
+            if !self.egress.permits(&who, flow)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The cgroup of a socket is told of connected ones only; that of the thread takes its place.
+    fn in_group(
+        &mut self,
+        who: Identity,
+        thread: libc::pid_t,
+        about: Option<About>,
+    ) -> io::Result<Identity> {
         if about.is_some_and(|about| self.own_number() == Some(about.cgroup)) {
             return Ok(who);
         }
@@ -107,8 +124,7 @@ impl Supervisor {
             _ => source,
         };
         let flow = Flow::new(protocol, source, destination);
-        let who = egress.identity(thread, self.descriptors.about(thread), socket);
-        match who.and_then(|who| egress.egress.permits(&who, &flow)) {
+        match egress.permits(thread, self.descriptors.about(thread), socket, &flow) {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err("egress-policy"),
         }
