@@ -14,7 +14,8 @@ pub struct UdpHolder {
     pub uid: u32,
     /// The user's name, if there is one.
     pub user: Option<String>,
-    /// Process and its name, where this process may look.
+    /// Process and its name, where this process may look. Control characters of the name, which its user chooses, are
+    /// replaced.
     pub process: Option<(u32, String)>,
     inode: u64,
 }
@@ -100,7 +101,7 @@ fn process_of(inode: u64) -> Option<(u32, String)> {
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let pid = pids.into_iter().find(|pid| has_open(*pid, &wanted))?;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some((pid, name.trim_end().to_owned()))
+    Some((pid, name.trim_end().replace(char::is_control, "?")))
 }
 
 fn has_open(pid: u32, wanted: &str) -> bool {
@@ -112,7 +113,9 @@ fn has_open(pid: u32, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
     use std::net::UdpSocket;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn a_socket_of_ours_is_found_with_its_process_and_is_no_strangers() {
@@ -130,6 +133,27 @@ mod tests {
                     || bound == "0.0.0.0:0"
             );
         }
+    }
+
+    /// Its user chooses it, and root reads it in a terminal.
+    #[test]
+    fn the_name_of_a_process_cannot_steer_a_terminal() {
+        let named = "import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('127.0.0.1', 0))
+open('/proc/self/comm', 'w').write('\\x1b[2J\\nall well')
+print(s.getsockname()[1], flush=True)
+sys.stdin.read()";
+        let mut python = Command::new("python3");
+        python.args(["-c", named]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = python.spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let holders = udp_holders(port.trim().parse().unwrap(), None);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let named: Vec<_> = holders.into_iter().filter_map(|holder| holder.process).collect();
+        assert_eq!(named, [(child.id(), "?[2J?all well".to_owned())]);
     }
 
     #[test]

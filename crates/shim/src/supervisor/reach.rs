@@ -59,9 +59,10 @@ fn is_forbidden(thread: libc::pid_t) -> bool {
     file.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-fn name(thread: libc::pid_t) -> String {
+/// What a program is called. It chooses the name itself, and people read it in terminals.
+pub(super) fn name(thread: libc::pid_t) -> String {
     let program = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
-    program.trim_end().to_owned()
+    program.trim_end().replace(char::is_control, "?")
 }
 
 /// It is static, makes its calls without the C library, or was started with an environment of its own.
@@ -86,5 +87,29 @@ fn out_of_reach(thread: libc::pid_t, own_user: u32) -> String {
         _ => format!(
             "connections of {program} are plain TCP: it hides its memory from other programs; start manypath as root"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    /// It is shown to people, root among them.
+    #[test]
+    fn the_name_of_a_program_cannot_steer_a_terminal() {
+        let named = "import sys
+open('/proc/self/comm', 'w').write('\\x1b[2J\\nall well')
+print('named', flush=True)
+sys.stdin.read()";
+        let mut python = Command::new("python3");
+        python.args(["-c", named]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = python.spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+        let shown = name(child.id().cast_signed());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(shown, "?[2J?all well");
     }
 }

@@ -8,9 +8,10 @@ use crate::seccomp::Servers;
 use crate::socket;
 use crate::supervisor::Supervisor;
 use crate::supervisor::questions::Whose;
+use crate::supervisor::reach;
 use crate::trap::Trap;
 use manypath_control::{Listener, Reply, Request};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
@@ -266,6 +267,5 @@ fn describe(trap: &Trap, socket: &OwnedFd) -> io::Result<Listener> {
     let inode = File::from(socket.try_clone()?).metadata()?.ino();
     let addr = address::unmapped(socket::local(socket.as_fd())?);
     let v6_only = addr.is_ipv6() && socket::is_v6_only(socket.as_fd());
-    let program = fs::read_to_string(format!("/proc/{}/comm", trap.thread)).unwrap_or_default();
-    Ok(Listener { addr, v6_only, inode, program: program.trim_end().to_owned() })
+    Ok(Listener { addr, v6_only, inode, program: reach::name(trap.thread) })
 }
