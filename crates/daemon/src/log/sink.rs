@@ -251,9 +251,10 @@ fn reopen(path: &Path) -> io::Result<File> {
     REOPEN.get().and_then(|open| open()).unwrap_or_else(|| append_to(path))
 }
 
-/// Opens a log, which is made if it is not there. It names every connection, so other users may not read it.
+/// Opens a log, which is made if it is not there. It names every connection, so other users may not read it,
+/// members of the caller's group among them.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
-    manypath_rules::open_to_append(path, 0o640)
+    manypath_rules::open_to_append(path, 0o600)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
@@ -317,6 +318,21 @@ mod tests {
         file.write_line(b"after\n").expect("room");
         let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
         assert!(read(&moved).ends_with("before\n") && read(&path).ends_with("after\n"));
+        std::fs::remove_dir_all(directory).expect("to clean up");
+    }
+
+    /// On many systems all users share a group.
+    #[test]
+    fn nobody_but_its_owner_reads_a_log_also_when_it_is_begun_again() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = directory("mode");
+        let path = directory.join("log");
+        let mode = || std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777;
+        let mut file = LogFile::open(&path).expect("a file");
+        assert_eq!(mode(), 0o600);
+        std::fs::remove_file(&path).expect("to remove it");
+        file.write_line(b"again\n").expect("room");
+        assert_eq!(mode(), 0o600);
         std::fs::remove_dir_all(directory).expect("to clean up");
     }
 
