@@ -299,8 +299,19 @@ fn check_carried(errors: &str) -> Result<(), String> {
     let report: serde_json::Value = serde_json::from_str(last).unwrap_or_default();
     match report["sctp"].as_u64() {
         Some(1..) => Ok(()),
-        Some(0) | None => Err(format!("the connection did not go through manypath: {last}")),
+        Some(0) | None => Err(format!("the connection was plain TCP{}", why_plain(&report))),
     }
+}
+
+/// The reasons for plain TCP in a report (docs/status.md).
+fn why_plain(report: &serde_json::Value) -> String {
+    let relayed = report["plain_tcp"].as_array().into_iter().flatten();
+    let mut reasons: Vec<_> = relayed.filter_map(|one| one["reason"].as_str()).collect();
+    if reasons.is_empty() {
+        let left = report["left_to_the_kernel"].as_object().into_iter().flatten();
+        reasons = left.map(|(reason, _)| reason.as_str()).collect();
+    }
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) }
 }
 
 /// After `up`: time until path A carried more than probes (a bucket of at least three full packets).
@@ -324,9 +335,11 @@ mod tests {
 
     #[test]
     fn a_transfer_by_plain_tcp_is_not_taken_for_ours() {
-        let by_tcp = r#"{"sctp":0,"left_to_the_kernel":{"refused":1}}"#;
-        assert!(check_carried(by_tcp).is_err_and(|why| why.contains("refused")));
-        assert!(check_carried("").is_err());
+        let left = r#"{"sctp":0,"left_to_the_kernel":{"refused":1}}"#;
+        assert_eq!(check_carried(left).unwrap_err(), "the connection was plain TCP (refused)");
+        let relayed = r#"{"sctp":0,"left_to_the_kernel":{"other-family":2},"plain_tcp":[{"reason":"silent"}]}"#;
+        assert_eq!(check_carried(relayed).unwrap_err(), "the connection was plain TCP (silent)");
+        assert_eq!(check_carried("").unwrap_err(), "the connection was plain TCP");
         assert_eq!(check_carried("some warning\n{\"sctp\":1}"), Ok(()));
     }
 
