@@ -40,13 +40,13 @@ pub(crate) struct StackOptions {
     /// encrypt=require says so (default: the setting via, off).
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub(crate) via: Vec<String>,
-    /// Where UDP at the usual port gets no answer, get packets to peers by these carriers instead, on each path what gets
-    /// through: UDP, TCP or TLS at other ports, or what the port speaks by the HTTP proxy that HTTPS_PROXY names, as
-    /// `udp:443,tls:443,proxy:443`. A server also listens at the ports (default: the setting carriers, off).
+    /// Carriers for paths on which UDP at the usual port gets no answer, such as `udp:443,tls:443,proxy:443`: UDP, TCP or
+    /// TLS at another port, or TCP or TLS to that port through the HTTP proxy that HTTPS_PROXY names. Each path uses what
+    /// gets through. A server also listens at these ports (default: the setting carriers, off).
     #[arg(long, value_name = "udp|tcp|tls|proxy:PORT", value_delimiter = ',')]
     pub(crate) carriers: Vec<String>,
-    /// Host name to ask for in TLS (SNI) with the carrier `tls:PORT`, which whoever looks on sees, and the one in a
-    /// server's certificate if that is made by manypath (default: none, and localhost).
+    /// Host name to ask for in TLS (SNI) with the carrier `tls:PORT`, visible to anybody on the way; on a server, the name
+    /// in the certificate that manypath makes (default: none, and localhost).
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_name: Option<String>,
     /// Key that peers know this host by: `own` (~/.config/manypath/identity, made on first use), `ssh` (the

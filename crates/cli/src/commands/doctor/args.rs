@@ -28,9 +28,9 @@ pub(crate) struct DoctorArgs {
     /// Also measure how long NATs keep an idle mapping (two minutes at most).
     #[arg(long, requires = "host")]
     pub(crate) nat: bool,
-    /// Measure how fast each uplink is to HOST, and all of them together, and what limits them. The peer tests
-    /// hosts in its file of --authorized, and those for whom a rule opens TCP port 9899. Each uplink carries as much as
-    /// it can for twice the time of --seconds.
+    /// Measure how fast each uplink is to HOST, and all of them together, and what limits them. HOST
+    /// allows that to hosts in its --authorized file, and to those for whom a rule opens TCP port 9899. Each uplink
+    /// carries as much as it can for twice --seconds.
     #[arg(long, requires = "host", conflicts_with = "nat")]
     pub(crate) speed: bool,
     /// With --speed: how long to measure in each direction.
