@@ -63,6 +63,17 @@ impl Report {
         }
     }
 
+    /// Adds what a stack has carried. What it relays as plain TCP may have begun over SCTP: the peer had not answered when
+    /// the program was connected, and refused then.
+    pub(crate) fn add_traffic(&mut self, traffic: Traffic) {
+        let all = self.traffic.get_or_insert_default();
+        all.add(traffic);
+        let relayed: u64 = all.relayed.iter().map(|one| one.connections).sum();
+        let begun_otherwise = relayed.saturating_sub(self.tcp_relay).min(self.sctp);
+        self.sctp -= begun_otherwise;
+        self.tcp_relay += begun_otherwise;
+    }
+
     /// Counts a connect that must not be left to the kernel.
     pub(crate) fn refuse(&mut self, reason: &'static str) {
         *self.refused.entry(reason).or_default() += 1;

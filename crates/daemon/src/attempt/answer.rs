@@ -6,10 +6,11 @@ use crate::base::{Base, FlowUse, protection};
 use crate::core::Core;
 use crate::ids::{AttemptId, Client};
 use crate::log;
+use crate::peers::Peers;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport, Way};
-use manypath_engine::AssociationId;
+use manypath_engine::{AssociationId, Instant};
 use manypath_flow::{FlowId, Refusal};
 use std::net::{IpAddr, SocketAddr};
 use tracing::debug;
@@ -27,6 +28,7 @@ impl Attempts {
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
+        let is_told = attempt.early;
         attempt.stop_clocks(&mut base.core.timers, id);
         if attempt.by_relay.is_none() {
             self.peers.remember_carried(base.core.now, open.destination);
@@ -34,9 +36,11 @@ impl Attempts {
         // One that waited for its relay's answer had no stream before.
         base.treat(association, flow, &options);
         super::race::drop_tcp(&mut base.core, tcp);
-        let local = base.core.local_name(association, &open);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
-        self.promise(base, id, client, Transport::Sctp, local, open.destination);
+        if !is_told {
+            let local = base.core.local_name(association, &open);
+            self.promise(base, id, client, Transport::Sctp, local, open.destination);
+        }
     }
 
     /// The launcher is told to complete the connection, and hands over the program's socket. It may take its time: it or
@@ -65,6 +69,9 @@ impl Attempts {
         match (&attempt.sctp, &attempt.tcp) {
             (Sctp::Opened { association, flow }, _) => base.way_of_flow(*association, *flow),
             (_, Tcp::Promised(far)) => far.way().ok(),
+            (Sctp::Opening { association, flow, .. }, _) if attempt.early => {
+                base.way_of_flow(*association, *flow)
+            }
             (Sctp::Opening { .. } | Sctp::Failed, _) => None,
         }
     }
@@ -83,21 +90,10 @@ impl Attempts {
         base.set_flow_use(association, flow, FlowUse::Closing);
         let Some(attempt) = self.all.get(&id) else { return };
         let destination = attempt.open.destination;
-        match why {
-            Refusal::Errno(errno) => self.fail(base, id, i32::from(errno)),
-            Refusal::NotAllowed if attempt.by_relay.is_none() => {
-                let reason = FallbackReason::NotAllowed;
-                self.peers.remember_service(base.core.now, destination, reason);
-                self.give_up_sctp(base, id, reason);
-            }
-            Refusal::NoSuchName => self.fail(base, id, libc::EHOSTUNREACH),
-            Refusal::NotRelay => self.give_up_sctp(base, id, FallbackReason::NotRelay),
-            Refusal::Circle => self.give_up_sctp(base, id, FallbackReason::RelayCircle),
-            Refusal::OverQuota => self.give_up_sctp(base, id, FallbackReason::OverQuota),
-            Refusal::DestinationClosed => self.give_up_sctp(base, id, FallbackReason::NotRelayed),
-            Refusal::NotAllowed | Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
-                self.give_up_sctp(base, id, FallbackReason::Busy);
-            }
+        let is_relay = attempt.by_relay.is_some();
+        match refusal(&mut self.peers, base.core.now, (destination, is_relay), why) {
+            Ok(reason) => self.give_up_sctp(base, id, reason),
+            Err(errno) => self.fail(base, id, errno),
         }
     }
 
@@ -147,7 +143,8 @@ impl Attempts {
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         // Whoever asks for a name finds out its address then.
         let is_named = attempt.by_relay.as_ref().is_some_and(ByRelay::is_named);
-        if is_named || (open.blocking && !attempt.raced) || !attempt.pending {
+        let may_go_back = (open.blocking && !attempt.raced) || !attempt.pending;
+        if is_named || (may_go_back && !attempt.early) {
             self.forget(base, id);
             super::open::go_direct(&mut base.core, client, open.destination, reason);
         } else {
@@ -216,6 +213,32 @@ impl Attempts {
         }
         base.reset_flow(association, flow);
         self.give_up_sctp(base, id, reason);
+    }
+}
+
+/// Why a connection that the peer has refused goes on elsewhere, or what its program is told; `is_relay`: the peer is not
+/// asked for a service of its own.
+pub(crate) fn refusal(
+    peers: &mut Peers,
+    now: Instant,
+    (destination, is_relay): (SocketAddr, bool),
+    why: Refusal,
+) -> Result<FallbackReason, i32> {
+    match why {
+        Refusal::Errno(errno) => Err(i32::from(errno)),
+        Refusal::NotAllowed if !is_relay => {
+            let reason = FallbackReason::NotAllowed;
+            peers.remember_service(now, destination, reason);
+            Ok(reason)
+        }
+        Refusal::NoSuchName => Err(libc::EHOSTUNREACH),
+        Refusal::NotRelay => Ok(FallbackReason::NotRelay),
+        Refusal::Circle => Ok(FallbackReason::RelayCircle),
+        Refusal::OverQuota => Ok(FallbackReason::OverQuota),
+        Refusal::DestinationClosed => Ok(FallbackReason::NotRelayed),
+        Refusal::NotAllowed | Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
+            Ok(FallbackReason::Busy)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Attempt, Attempts, Sctp, Tcp};
 use crate::base::Base;
 use crate::ids::{AttemptId, Client, Control, RelayId};
 use crate::log;
-use crate::relays::{Carrier, Ends, Relay, Relays, TcpRelay};
+use crate::relays::{Carrier, Early, Ends, Relay, Relays, TcpRelay};
 use crate::socket::Socket;
 use crate::token::Source;
 use manypath_control::{Reply, Way};
@@ -109,7 +109,17 @@ fn attach(
             relays.start(base, relay, joined);
             relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
         }
-        (_, Tcp::Promised(far)) => {
+        // The peer has not answered yet. It gets what the program writes meanwhile.
+        (Sctp::Opening { association, flow, .. }, _) if attempt.early => {
+            let token = Source::Relay(relay.0).token();
+            let socket = near(&base.core.registry, attempt.client, fd, token)
+                .inspect_err(|_| base.reset_flow(association, flow))?;
+            let early = Early::of(attempt.open.source);
+            let joined = Relay::new(association, flow, socket).with(&attempt.options).early(early);
+            relays.start(base, relay, joined);
+            relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
+        }
+        (_, Tcp::Promised(far)) | (Sctp::Failed, Tcp::Connecting(far) | Tcp::Connected(far)) => {
             let token = Source::Near(relay.0).token();
             let near = near(&base.core.registry, attempt.client, fd, token)?;
             relays.start_plain(relay, TcpRelay::new(near, far));

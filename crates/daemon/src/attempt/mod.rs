@@ -3,6 +3,7 @@
 //! ```text
 //! Open ──▶ Direct                       unsuitable, remembered, at a limit: decided at once
 //!      └─▶ Pending ──▶ Accepted(SCTP)    the flow was opened ──▶ Attach ──▶ relay
+//!                  │                      or plain TCP has reached the service (`early`)
 //!                  ├─▶ Failed(errno)     the peer tried the destination and failed
 //!                  └─▶ SCTP not possible: blocking ──▶ Direct
 //!                                         non-blocking ──▶ our own TCP connection ──▶ Accepted(TCP), Failed
@@ -20,12 +21,16 @@ mod answer;
 mod aside;
 mod beside;
 mod direct;
+mod early;
 mod end;
 mod open;
 mod race;
 mod route;
 mod via;
 
+pub(crate) use answer::refusal;
+use early::Reached;
+pub(crate) use early::{follow_reached, go_on_plainly};
 pub(crate) use open::{errno_of, fallback_patience, must_fail, patience_with_relay};
 use race::Grace;
 pub(crate) use via::Lookup;
@@ -112,6 +117,8 @@ pub(crate) struct Attempt {
     quiet: bool,
     /// It has begun over an association that came into doubt, and asks over another one.
     moved: bool,
+    /// The launcher was told to complete it before the peer has answered.
+    early: bool,
     /// Before these times the silence of the peer means nothing: for TCP to be tried beside SCTP, and
     /// for SCTP to be given up.
     patience: (Instant, Instant),
@@ -136,6 +143,7 @@ impl Attempt {
             raced: false,
             quiet: false,
             moved: false,
+            early: false,
             patience: (now, now),
             fallback: None,
             routed_until: None,
@@ -157,6 +165,7 @@ pub(crate) struct Attempts {
     all: BTreeMap<AttemptId, Attempt>,
     /// Blocking connects that have begun in this turn, for whose packets nothing else has to happen before.
     begun: Vec<AttemptId>,
+    reached: Reached,
     grace: Grace,
     pub(crate) peers: Peers,
     pub(crate) relays: RelayHosts,
@@ -164,8 +173,8 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(peers: Peers) -> Self {
-        let (all, begun, grace, relays) = Default::default();
-        Self { all, begun, grace, peers, relays }
+        let (all, begun, reached, grace, relays) = Default::default();
+        Self { all, begun, reached, grace, peers, relays }
     }
 
     pub(crate) fn get(&self, id: &AttemptId) -> Option<&Attempt> {

@@ -170,7 +170,10 @@ impl Attempts {
             Tcp::Connecting(mut socket) => {
                 socket.on_event(event);
                 match socket.is_connected() {
-                    Ok(true) => attempt.tcp = Tcp::Connected(socket),
+                    Ok(true) => {
+                        attempt.tcp = Tcp::Connected(socket);
+                        self.reached.note(id, attempt);
+                    }
                     Ok(false) => attempt.tcp = Tcp::Connecting(socket),
                     Err(error) => {
                         attempt.tcp = Tcp::Failed(errno(&error));
@@ -214,10 +217,13 @@ impl Attempts {
         match std::mem::replace(&mut attempt.tcp, Tcp::NotStarted) {
             Tcp::Connected(socket) => {
                 let (client, peer) = (attempt.client, attempt.open.destination);
-                let local = socket.local_addr().unwrap_or_else(|_| unspecified_like(peer));
+                let (local, is_told) = (socket.local_addr(), attempt.early);
+                let local = local.unwrap_or_else(|_| unspecified_like(peer));
                 socket.acknowledge();
                 attempt.tcp = Tcp::Promised(socket);
-                self.promise(base, id, client, Transport::TcpRelay, local, peer);
+                if !is_told {
+                    self.promise(base, id, client, Transport::TcpRelay, local, peer);
+                }
             }
             Tcp::Failed(errno) => self.fail(base, id, errno),
             other @ (Tcp::NotStarted | Tcp::Connecting(_) | Tcp::Promised(_)) => {
@@ -253,7 +259,11 @@ pub(super) fn drop_tcp(core: &mut Core, tcp: Tcp) {
 
 /// Connects from the address that the program chose, and from its port unless the program's own
 /// socket occupies it.
-fn connect_from(source: Option<SocketAddr>, to: SocketAddr, quietly: bool) -> io::Result<OwnedFd> {
+pub(super) fn connect_from(
+    source: Option<SocketAddr>,
+    to: SocketAddr,
+    quietly: bool,
+) -> io::Result<OwnedFd> {
     match connect(source, to, quietly) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to, quietly)

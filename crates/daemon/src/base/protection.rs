@@ -157,6 +157,11 @@ pub(crate) fn follow_restart(base: &mut Base, id: AssociationId) {
     }
 }
 
+/// Whether messages of flows leave: it is established and, if it is encrypted, the peer has shown its key.
+pub(crate) fn is_open(base: &Base, id: AssociationId) -> bool {
+    base.is_established(id) && !base.unanswered().contains(&id) && !base.keys.holds(id)
+}
+
 /// Whether the peer of an encrypted association may have lost its keys, as by a restart, which only its silence can prove:
 /// connections to come begin another association beside it.
 pub(crate) fn is_in_doubt(base: &Base, id: AssociationId) -> bool {

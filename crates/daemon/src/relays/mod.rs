@@ -1,6 +1,7 @@
 //! Connections that are being carried: between local sockets and flows, or plain TCP.
 
 mod connection;
+mod early;
 mod rates;
 mod relay;
 mod socket_options;
@@ -8,6 +9,7 @@ mod tcp_relay;
 mod traffic;
 
 pub(crate) use connection::{Carrier, Ends, RelayEnd};
+pub(crate) use early::Early;
 pub(crate) use relay::{Progress, Relay};
 pub(crate) use tcp_relay::TcpRelay;
 pub(crate) use traffic::{Moved, Totals};

@@ -5,6 +5,7 @@
 //! credit are all that can pile up.
 
 use crate::budgets::Counter;
+use crate::relays::Early;
 use crate::relays::rates::Share;
 use crate::relays::socket_options::Patience;
 use crate::scratch::Scratch;
@@ -62,6 +63,8 @@ pub(crate) struct Relay {
     pub(crate) options: Options,
     /// Its part of the rate of its peer, if a rule says so.
     pub(crate) share: Option<Share>,
+    /// What it has sent that the peer has not accepted yet.
+    early: Option<Early>,
     /// Where what it moves counts, if a rule gives its peer a quota.
     pub(crate) quota: Option<Counter>,
     /// How long the program waits for a silent peer, if it has said so.
@@ -91,6 +94,7 @@ impl Relay {
             greeting: 0,
             options: Options::default(),
             share: None,
+            early: None,
             quota: None,
             patience: None,
             half_close: true,
@@ -111,6 +115,15 @@ impl Relay {
         self.greeting = greeting.len();
         self.pending.push_front(greeting);
         self
+    }
+
+    /// The peer has not accepted it yet.
+    pub(crate) fn early(self, early: Early) -> Self {
+        Self { early: Some(early), ..self }
+    }
+
+    pub(super) const fn take_early(&mut self) -> Option<Early> {
+        self.early.take()
     }
 
     /// The peer has ended its direction and everything was read from the flow.
@@ -182,6 +195,9 @@ impl Relay {
                 Moved::Bytes(bytes) => {
                     left -= bytes;
                     self.sent += bytes as u64;
+                    if let Some(early) = &mut self.early {
+                        early.note(&scratch[..bytes]);
+                    }
                     if mux.write(self.flow, scratch.take(bytes)).is_err() {
                         return Progress::Broken;
                     }

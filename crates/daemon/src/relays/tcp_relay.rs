@@ -24,6 +24,12 @@ impl TcpRelay {
         Self { near, far, outward: Pipe::default(), inward: Pipe::default() }
     }
 
+    /// With bytes of the program that were read before.
+    pub(super) fn begin_with(mut self, bytes: Bytes) -> Self {
+        self.outward.unwritten = bytes;
+        self
+    }
+
     /// Bytes moved so far, in both directions together.
     pub(crate) const fn moved(&self) -> u64 {
         self.outward.moved + self.inward.moved

@@ -1,9 +1,11 @@
 //! What the engine reports about associations, and they about their flows: which room hears of it.
 
 use super::Stack;
+use crate::attempt::{go_on_plainly, refusal};
 use crate::base::proven::key_of_peer;
 use crate::base::{Association, FlowUse, Setup, Up, protection};
 use crate::datagrams::on_given_up;
+use crate::ids::RelayId;
 use crate::keys::NOT_AUTHORIZED;
 use crate::log;
 use crate::relays::RelayEnd;
@@ -12,7 +14,7 @@ use crate::status::path_state_name;
 use crate::uplinks::on_address_answer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Event, PathId, PathState};
-use manypath_flow::{FlowEvent, FlowId};
+use manypath_flow::{FlowEvent, FlowId, Refusal};
 use manypath_rules::Encrypt;
 use tracing::info;
 
@@ -225,9 +227,10 @@ impl Stack {
                 self.services.on_incoming_beyond(base, attempts, &mut self.relays, (id, flow));
             }
             FlowEvent::Opened { flow, local: _ } => self.on_flow_opened(id, flow),
-            FlowEvent::Refused { flow, refusal } => {
-                self.attempts.on_refused(&mut self.base, id, flow, refusal);
-            }
+            FlowEvent::Refused { flow, refusal } => match self.base.flow_use(id, flow) {
+                Some(FlowUse::Relay(relay)) => self.on_early_refused(id, flow, relay, refusal),
+                _ => self.attempts.on_refused(&mut self.base, id, flow, refusal),
+            },
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => {
                 if let Some(FlowUse::Relay(relay)) = self.base.flow_use(id, flow) {
                     self.relays.touch(relay);
@@ -246,7 +249,33 @@ impl Stack {
             Some(FlowUse::Caller(caller)) => {
                 self.clients.callers.on_call_answered(base, relays, caller, id, flow);
             }
-            Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => {}
+            Some(FlowUse::Relay(relay)) => {
+                if let Some(destination) = relays.confirm(relay) {
+                    self.attempts.peers.remember_carried(base.core.now, destination);
+                }
+            }
+            Some(FlowUse::Dial(_) | FlowUse::Closing) | None => {}
+        }
+    }
+
+    /// The peer has refused the flow of a connection that did not wait for its answer.
+    fn on_early_refused(&mut self, id: AssociationId, flow: FlowId, relay: RelayId, why: Refusal) {
+        let base = &mut self.base;
+        base.set_flow_use(id, flow, FlowUse::Closing);
+        let Some(destination) = self.relays.destination_of(relay) else { return };
+        let (peers, now) = (&mut self.attempts.peers, base.core.now);
+        let plain = refusal(peers, now, (destination, false), why);
+        self.go_on_or_end(relay, plain.ok(), RelayEnd::ResetByPeer);
+    }
+
+    /// Lets a connection whose peer has accepted nothing go on as plain TCP, or ends it.
+    fn go_on_or_end(&mut self, relay: RelayId, plain: Option<FallbackReason>, end: RelayEnd) {
+        let (base, relays) = (&mut self.base, &mut self.relays);
+        let goes_on =
+            plain.is_some_and(|reason| go_on_plainly(base, relays, relay, reason).is_ok());
+        if !goes_on {
+            let ended = self.relays.reset(&mut self.base, relay, end);
+            self.services.on_relay_over(&mut self.base, ended);
         }
     }
 
@@ -276,9 +305,10 @@ impl Stack {
                 cancel_chain(base, &mut self.attempts, dial);
                 self.services.drop_dial(base, dial);
             }
+            // Who does not take the key of this host has read nothing that it has sent.
             FlowUse::Relay(relay) => {
-                let ended = self.relays.reset(base, relay, end);
-                self.services.on_relay_over(base, ended);
+                let plain = Some(reason).filter(|reason| reason.is_about_encryption());
+                self.go_on_or_end(relay, plain, end);
             }
             FlowUse::Closing => {}
         }

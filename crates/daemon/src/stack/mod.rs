@@ -14,7 +14,7 @@ mod drain;
 mod events;
 mod status;
 
-use crate::attempt::{Attempts, Lookup};
+use crate::attempt::{Attempts, Lookup, follow_reached};
 use crate::base::{Base, protection};
 use crate::budgets::{Budgets, Quotas};
 use crate::carriers;
@@ -349,6 +349,7 @@ impl Stack {
                 self.services.on_relay_over(base, ended);
             });
             self.attempts.follow_begun(&mut self.base);
+            follow_reached(&mut self.attempts, &mut self.base);
         }
         self.base.core.control.follow_rooms(&self.base.core.registry);
         self.relays.end_turn();

@@ -409,6 +409,18 @@ impl Launcher {
     }
 }
 
+/// Looks again and again until there is something.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        match look() {
+            Some(found) => return found,
+            None => assert!(begun.elapsed() < LIMIT, "{what} did not come about"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 pub(crate) fn counter(status: &StackStatus, name: &str) -> u64 {
     status.counters.get(name).copied().unwrap_or_default()
 }

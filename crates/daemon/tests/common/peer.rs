@@ -181,6 +181,16 @@ impl Peer {
         while self.mux.poll_event().is_some() {}
     }
 
+    /// Takes what has come in; the flow that the other end asks for, once it does.
+    pub(crate) fn hear_flow(&mut self, id: AssociationId) -> Option<FlowId> {
+        self.turn();
+        self.receive_all(id);
+        std::iter::from_fn(|| self.mux.poll_event()).find_map(|event| match event {
+            FlowEvent::Incoming { flow, .. } => Some(flow),
+            _ => None,
+        })
+    }
+
     fn receive_all(&mut self, id: AssociationId) {
         while let Some(message) = self.driver.endpoint_mut().read(id) {
             self.mux.handle_message(message).unwrap();

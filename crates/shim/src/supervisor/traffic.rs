@@ -22,6 +22,6 @@ impl Supervisor {
 
     pub(crate) fn on_traffic(&mut self, traffic: Traffic) {
         self.traffic_answers_due = self.traffic_answers_due.saturating_sub(1);
-        self.report.traffic.get_or_insert_default().add(traffic);
+        self.report.add_traffic(traffic);
     }
 }
