@@ -30,17 +30,19 @@ impl Attempts {
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         let is_told = attempt.early;
         attempt.stop_clocks(&mut base.core.timers, id);
-        if attempt.by_relay.is_none() {
+        let is_relayed = attempt.by_relay.is_some();
+        // First of all: the program waits for it.
+        if !is_told {
+            let local = base.core.local_name(association, &open);
+            self.promise(base, id, client, Transport::Sctp, local, open.destination);
+        }
+        if !is_relayed {
             self.peers.remember_carried(base.core.now, open.destination);
         }
         // One that waited for its relay's answer had no stream before.
         base.treat(association, flow, &options);
         super::race::drop_tcp(&mut base.core, tcp);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
-        if !is_told {
-            let local = base.core.local_name(association, &open);
-            self.promise(base, id, client, Transport::Sctp, local, open.destination);
-        }
     }
 
     /// The launcher is told to complete the connection, and hands over the program's socket. It may take its time: it or

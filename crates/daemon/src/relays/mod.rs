@@ -176,6 +176,11 @@ impl Relays {
         self.unwatched.push(id);
     }
 
+    /// Whether a relay has started whose peer has not been told yet.
+    pub(crate) const fn has_begun(&self) -> bool {
+        !self.unwatched.is_empty()
+    }
+
     /// The packets of this turn have left. `over` hears of relays that have ended.
     pub(crate) fn watch_begun(&mut self, base: &mut Base, mut over: impl FnMut(&mut Base, Ended)) {
         let many = self.sctp.len() > MANY_RELAYS;

@@ -307,11 +307,14 @@ impl Stack {
         self.attempts.notice_closed_ports(&mut self.base);
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
+        self.drain_flow_events();
+        self.send_awaited();
         self.attempts.follow_answers(&mut self.base);
         // An answer that has come is no answer to what a timer asks for. If this process was suspended, it is late itself,
         // and not those who have answered.
         self.serve_doors();
         self.serve_control();
+        self.send_awaited();
         while let Some(timer) = self.base.core.timers.pop(self.base.core.now) {
             self.on_timer(timer);
         }
@@ -343,17 +346,29 @@ impl Stack {
             self.datagrams.service(&mut self.base, &mut self.scratch);
             self.drain_flow_events();
             self.datagrams.rendezvous.carry_parcels(&mut self.base, &self.attempts);
-            self.base.pump_messages();
-            self.base.core.driver.flush(self.base.core.now);
-            self.relays.watch_begun(&mut self.base, |base, ended| {
-                self.services.on_relay_over(base, ended);
-            });
-            self.attempts.follow_begun(&mut self.base);
+            self.send();
             follow_reached(&mut self.attempts, &mut self.base);
         }
         self.base.core.control.follow_rooms(&self.base.core.registry);
         self.relays.end_turn();
         self.attempts.peers.plan_saving(&mut self.base.core);
+    }
+
+    /// Sends now what a program waits for and nothing else in this turn changes: what a blocking connect asks its peer, and
+    /// the answer to such a question.
+    fn send_awaited(&mut self) {
+        if self.attempts.has_begun() || self.relays.has_begun() {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        self.base.pump_messages();
+        self.base.core.driver.flush(self.base.core.now);
+        self.relays.watch_begun(&mut self.base, |base, ended| {
+            self.services.on_relay_over(base, ended);
+        });
+        self.attempts.follow_begun(&mut self.base);
     }
 
     /// When the next turn is due if the kernel has no news before: the origin means at once.
