@@ -164,7 +164,7 @@ impl Attempt {
 pub(crate) struct Attempts {
     all: BTreeMap<AttemptId, Attempt>,
     /// Blocking connects that have begun in this turn, for whose packets nothing else has to happen before.
-    begun: Vec<AttemptId>,
+    pub(crate) begun: Vec<AttemptId>,
     reached: Reached,
     grace: Grace,
     pub(crate) peers: Peers,

@@ -163,11 +163,6 @@ impl Attempts {
         Ok(())
     }
 
-    /// Whether a blocking connect has begun whose packets have not left yet.
-    pub(crate) const fn has_begun(&self) -> bool {
-        !self.begun.is_empty()
-    }
-
     /// The packets of this turn have left. The program of a blocking connect waits for their answer alone: the rest of
     /// its beginning comes now.
     pub(crate) fn follow_begun(&mut self, base: &mut Base) {

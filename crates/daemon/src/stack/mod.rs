@@ -357,7 +357,7 @@ impl Stack {
     /// Sends now what a program waits for and nothing else in this turn changes: what a blocking connect asks its peer, and
     /// the answer to such a question.
     fn send_awaited(&mut self) {
-        if self.attempts.has_begun() || self.relays.has_begun() {
+        if !self.attempts.begun.is_empty() || self.relays.has_begun() {
             self.send();
         }
     }

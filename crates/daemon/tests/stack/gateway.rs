@@ -93,7 +93,7 @@ fn the_ends_of_sctp_clients_and_tcp_services_stand_for_each_other() {
         match &word {
             b"fin?" => drop(stream.shutdown(Shutdown::Write)),
             b"rst?" => return reset(stream),
-            _ => {}
+            _ => told.send(Ok(word.len())).unwrap(),
         }
         let end = stream.read(&mut word).map_err(|error| error.kind());
         told.send(end).unwrap();
@@ -109,6 +109,7 @@ fn the_ends_of_sctp_clients_and_tcp_services_stand_for_each_other() {
     let (mut peer, id) = native_client(network);
     peer.say(id, b"wait");
     wait_for_bytes(&mut peer, &status, 4);
+    assert_eq!(heard.recv_timeout(LIMIT).unwrap(), Ok(4), "an ABORT drops what is under way");
     peer.abort(id);
     assert_eq!(heard.recv_timeout(LIMIT).unwrap(), Err(ErrorKind::ConnectionReset), "ABORT is RST");
 }
