@@ -116,7 +116,7 @@ impl Handshake {
         if via == self.path {
             paths.sample(cx.now, HANDSHAKE, Some(time));
         } else if let Some(path) = paths.get_mut(HANDSHAKE) {
-            path.rtt_mut().suppose(time);
+            path.rtt_mut().suppose(time, time * 2);
         }
     }
 

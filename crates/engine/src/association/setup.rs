@@ -24,7 +24,6 @@ use crate::path::{PathAddr, PathId, PathState, Paths};
 use crate::protection::{Incompatible, KeyOffer};
 use crate::recv::Receiver;
 use crate::send::Sender;
-use crate::time::Duration;
 use alloc::vec::Vec;
 use manypath_wire::cause::{CauseWriter, Causes};
 use manypath_wire::chunk::{Abort, Chunk, Dtls, InitAck, types};
@@ -138,8 +137,7 @@ impl Association {
             cx.counters.unexpected_chunks += u64::from(!is_late);
             return;
         };
-        let round_trip = waiting.t1.round_trip(cx.now);
-        let longest = waiting.t1.longest_round_trip(cx.now);
+        let t1 = waiting.t1.clone();
         if ack.tag.0 == 0 {
             return self.ending().refuse_zero_tag(cx, addr);
         }
@@ -150,7 +148,7 @@ impl Association {
                 self.ending().refuse_init_ack(cx, addr, tag, (refusal, CloseReason::NoProtection));
             }
             Ok(received) if is_adaptation_good(cx, &received.announcement) => {
-                self.echo_cookie(cx, addr, received, (round_trip, longest));
+                self.echo_cookie(cx, addr, received, &t1);
             }
             Ok(_) => {
                 let reason = CloseReason::NoAdaptation;
@@ -177,7 +175,7 @@ impl Association {
         cx: &mut Context<'_>,
         addr: PathAddr,
         mut received: Received<'_>,
-        (round_trip, longest): (Option<Duration>, Duration),
+        init: &Retry,
     ) {
         let cookie = received.cookie.unwrap_or_default();
         let answered = self.paths.by_addr(&addr).and_then(|id| self.paths.get(id));
@@ -204,10 +202,8 @@ impl Association {
             path.into_iter().for_each(|path| *path.stats_mut() = counted);
         }
         self.learn_peer(cx, received.announcement, None);
-        self.paths.sample(cx.now, HANDSHAKE, round_trip);
-        // An INIT may be repeated sooner than the path answers. Data must not be.
         if let Some(path) = self.paths.get_mut(HANDSHAKE) {
-            path.rtt_mut().allow_for(longest);
+            init.note_answer(cx.now, path.rtt_mut());
         }
         self.state = State::CookieEchoed(echoed);
     }

@@ -1,6 +1,6 @@
 //! The states of an association (RFC 9260 section 4), each with the data that has a meaning in it.
 
-use crate::path::PathAddr;
+use crate::path::{PathAddr, Rtt};
 use crate::status::AssociationState;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -362,12 +362,15 @@ impl Retry {
     /// (Karn's algorithm, section 6.3.1 rule C5), or to copies that left together.
     pub(crate) fn round_trip(&self, now: Instant) -> Option<Duration> {
         let together = self.last_sent.since(self.first_sent) <= TOGETHER;
-        together.then(|| self.longest_round_trip(now))
+        together.then(|| now.since(self.first_sent))
     }
 
-    /// What the round trip can have taken at most, whichever copy was answered at `now`.
-    pub(crate) fn longest_round_trip(&self, now: Instant) -> Duration {
-        now.since(self.first_sent)
+    /// Tells `rtt`, that of the path, what the answer at `now` says of it. Of several copies any may be the answered one.
+    pub(crate) fn note_answer(&self, now: Instant, rtt: &mut Rtt) {
+        match self.round_trip(now) {
+            Some(time) => rtt.on_sample(now, time),
+            None => rtt.suppose(now.since(self.last_sent), now.since(self.first_sent)),
+        }
     }
 }
 

@@ -92,14 +92,6 @@ impl Rtt {
         self.hold_up = self.hold_up.map(|longest| longest.max(longer));
     }
 
-    /// A round trip may take up to `longest`, but was not measured: the RTO is not less than a half more than that. A shorter
-    /// one would expire for all data of the first round trip over a path that is just slow.
-    pub(crate) fn allow_for(&mut self, longest: Duration) {
-        if self.smoothed.is_none() {
-            self.rto = self.rto.max(longest * 3 / 2).min(self.bounds.1);
-        }
-    }
-
     /// RTO.Initial, RTO.Min and RTO.Max are these from now on.
     pub(crate) fn set_bounds(&mut self, initial: Duration, (min, max): (Duration, Duration)) {
         let max = max.max(min);
@@ -186,13 +178,15 @@ impl Rtt {
         self.hold_up.map_or(Duration::ZERO, held_up).max(self.forward_delay())
     }
 
-    /// A round trip takes between `time` and twice as long, which is not measured. The first sample counts as if there
-    /// was none before.
-    pub(crate) fn suppose(&mut self, time: Duration) {
+    /// A round trip takes between `shortest` and `longest`, which is not measured. The RTO is not less than a half more than
+    /// that: a shorter one would expire for all data of the first round trip over a path that is just slow. The first sample
+    /// counts as if there was none before.
+    pub(crate) fn suppose(&mut self, shortest: Duration, longest: Duration) {
         if self.least.is_none() {
-            (self.smoothed, self.variation) = (Some(time), time / 2);
+            self.variation = (longest * 3 / 2).saturating_sub(shortest) / 4;
+            self.smoothed = Some(shortest);
             let (min, max) = self.bounds;
-            self.rto = (time * 3).clamp(min, max.max(min));
+            self.rto = (longest * 3 / 2).clamp(min, max.max(min));
         }
     }
 
@@ -229,13 +223,13 @@ mod tests {
     fn an_unmeasured_round_trip_that_took_long_makes_the_first_timeout_longer() {
         let config = Config { rto_initial: ms(120), ..Config::default() };
         let mut rtt = Rtt::new(&config);
-        rtt.allow_for(ms(300));
-        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(450), None));
-        rtt.allow_for(ms(100));
-        assert_eq!(rtt.rto(), ms(450));
+        rtt.suppose(ms(180), ms(300));
+        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(450), Some(ms(180))));
+        assert_eq!((rtt.first_rto(), rtt.least()), (Some(ms(450)), None));
         rtt.on_sample(at(0), ms(100));
-        rtt.allow_for(ms(1000));
-        assert_eq!(rtt.rto(), ms(300));
+        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(300), Some(ms(100))));
+        rtt.suppose(ms(500), ms(1000));
+        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(300), Some(ms(100))));
     }
 
     #[test]
