@@ -80,8 +80,6 @@ pub(crate) fn go_on_plainly(
         return Err(io::ErrorKind::NotFound.into());
     };
     let far = connect_anew(&base.core, &early, options, destination, id)?;
-    base.core.counters.count_fallback(reason);
-    base.core.count("early_opens_refused");
     debug!(target: log::CONNECTION, "{destination}: plain TCP: {reason}");
     relays.change_to_plain(base, id, far, early, reason)
 }

@@ -12,6 +12,7 @@ use mio::{Registry, Token};
 use socket2::SockRef;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 use tracing::{info, warn};
 
 impl Attempts {
@@ -24,6 +25,8 @@ impl Attempts {
         fd: OwnedFd,
     ) {
         let Some(id) = base.core.control.attempt(client) else {
+            // It has failed meanwhile: the program is not to see an end in good order.
+            let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
             return base.core.count("attaches_too_late");
         };
         let Some(attempt) = self.all.remove(&id) else { return };
@@ -100,6 +103,14 @@ fn attach(
 ) -> io::Result<()> {
     let relay = RelayId(id.0);
     let ends = Ends::To(attempt.open.destination);
+    let plainly = |far, base: &mut Base, relays: &mut Relays, fd| {
+        let token = Source::Near(relay.0).token();
+        let near = near(&base.core.registry, attempt.client, fd, token)?;
+        relays.start_plain(relay, TcpRelay::new(near, far));
+        relays.begin_connection(base, relay, ends, Carrier::Tcp(attempt.fallback));
+        base.core.count("tcp_relays_started");
+        io::Result::Ok(())
+    };
     match (attempt.sctp, attempt.tcp) {
         (Sctp::Opened { association, flow }, _) => {
             let token = Source::Relay(relay.0).token();
@@ -119,12 +130,10 @@ fn attach(
             relays.start(base, relay, joined);
             relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
         }
-        (_, Tcp::Promised(far)) | (Sctp::Failed, Tcp::Connecting(far) | Tcp::Connected(far)) => {
-            let token = Source::Near(relay.0).token();
-            let near = near(&base.core.registry, attempt.client, fd, token)?;
-            relays.start_plain(relay, TcpRelay::new(near, far));
-            relays.begin_connection(base, relay, ends, Carrier::Tcp(attempt.fallback));
-            base.core.count("tcp_relays_started");
+        (_, Tcp::Promised(far)) => plainly(far, base, relays, fd)?,
+        // The peer has refused it after the program was connected.
+        (Sctp::Failed, Tcp::Connecting(far) | Tcp::Connected(far)) if attempt.early => {
+            plainly(far, base, relays, fd)?
         }
         (sctp, tcp) => {
             super::race::drop_tcp(&mut base.core, tcp);

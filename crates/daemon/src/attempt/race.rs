@@ -154,7 +154,7 @@ impl Attempts {
             return;
         }
         let token = Source::Far(id.0).token();
-        let (open, quietly) = (attempt.open, attempt.quiet);
+        let (open, quietly) = (attempt.open, attempt.quiet && !attempt.early);
         let socket = connect_from(open.source, open.destination, quietly)
             .and_then(|fd| Socket::to_another_host(fd, &base.core.registry, token));
         attempt.tcp = match socket {

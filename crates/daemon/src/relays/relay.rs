@@ -11,6 +11,7 @@ use crate::relays::socket_options::Patience;
 use crate::scratch::Scratch;
 use crate::socket::{Moved, Socket};
 use bytes::Bytes;
+use manypath_control::SocketOptions;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Flows};
 use manypath_rules::Options;
@@ -126,6 +127,26 @@ impl Relay {
         self.early.take()
     }
 
+    pub(super) fn adopt(&mut self, options: SocketOptions) {
+        if let Some(early) = &mut self.early {
+            early.adopt(options);
+        }
+    }
+
+    /// Whether the peer has accepted nothing and could have read nothing.
+    pub(super) fn has_said_nothing(&self) -> bool {
+        self.outward == Half::Open && self.early.as_ref().is_some_and(Early::is_empty)
+    }
+
+    /// The peer has accepted it; whether it had begun before that.
+    pub(super) fn on_accepted(&mut self) -> bool {
+        let was_early = self.early.take().is_some();
+        if was_early && self.outward == Half::Ended {
+            self.drop_answers();
+        }
+        was_early
+    }
+
     /// The peer has ended its direction and everything was read from the flow.
     pub(crate) fn on_finished(&mut self) {
         if self.inward == Half::Open {
@@ -188,6 +209,7 @@ impl Relay {
         let mut left = turn;
         while self.outward == Half::Open && self.socket.is_readable() {
             let room = mux.writable(self.flow).min(scratch.len()).min(left);
+            let room = self.early.as_ref().map_or(room, |early| room.min(early.room()));
             if room == 0 {
                 return if left == 0 { Progress::More } else { Progress::Waiting };
             }
@@ -230,6 +252,14 @@ impl Relay {
     fn end_outward(&mut self, mux: &mut Flows) {
         mux.finish(self.flow);
         self.outward = Half::Ended;
+        // Until the peer has accepted, it may still become plain TCP, whose answers the program gets.
+        if self.early.is_none() {
+            self.drop_answers();
+        }
+    }
+
+    /// The program has ended without half-close.
+    fn drop_answers(&mut self) {
         if !self.half_close && !self.dropping {
             self.dropping = true;
             self.socket.finish();

@@ -47,7 +47,8 @@ impl Relays {
         if let Some(relay) = self.tcp.get(&id) {
             relay.far.adopt(options);
         }
-        let Some(relay) = self.sctp.get(&id) else { return };
+        let Some(relay) = self.sctp.get_mut(&id) else { return };
+        relay.adopt(*options);
         let (association, flow, rule) = (relay.association, relay.flow, relay.options);
         let class = rule.class.or_else(|| class_of(options.traffic_class));
         base.treat(association, flow, &Options { class, ..rule });

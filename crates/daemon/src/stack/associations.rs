@@ -305,9 +305,11 @@ impl Stack {
                 cancel_chain(base, &mut self.attempts, dial);
                 self.services.drop_dial(base, dial);
             }
-            // Who does not take the key of this host has read nothing that it has sent.
             FlowUse::Relay(relay) => {
-                let plain = Some(reason).filter(|reason| reason.is_about_encryption());
+                // RESET takes the place of the answer, and who does not take the key of this host takes no data from it.
+                let is_unread =
+                    reason == FallbackReason::NotAuthorized || end == RelayEnd::ResetByPeer;
+                let plain = (is_unread || self.relays.has_said_nothing(relay)).then_some(reason);
                 self.go_on_or_end(relay, plain, end);
             }
             FlowUse::Closing => {}

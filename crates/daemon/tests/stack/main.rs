@@ -16,6 +16,7 @@ mod aside;
 mod carrying;
 mod direct;
 mod doors;
+mod early;
 mod encryption;
 mod ending;
 mod fallback;

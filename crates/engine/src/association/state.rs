@@ -365,7 +365,7 @@ impl Retry {
         together.then(|| now.since(self.first_sent))
     }
 
-    /// Tells `rtt`, that of the path, what the answer at `now` says of it. Of several copies any may be the answered one.
+    /// Gives `rtt` of the path the time until the answer at `now`. Where there are several copies, any may be the answered one.
     pub(crate) fn note_answer(&self, now: Instant, rtt: &mut Rtt) {
         match self.round_trip(now) {
             Some(time) => rtt.on_sample(now, time),

@@ -183,8 +183,9 @@ impl Rtt {
     /// counts as if there was none before.
     pub(crate) fn suppose(&mut self, shortest: Duration, longest: Duration) {
         if self.least.is_none() {
-            self.variation = (longest * 3 / 2).saturating_sub(shortest) / 4;
-            self.smoothed = Some(shortest);
+            let likely = shortest.max(longest / 2);
+            self.variation = (longest * 3 / 2).saturating_sub(likely) / 4;
+            self.smoothed = Some(likely);
             let (min, max) = self.bounds;
             self.rto = (longest * 3 / 2).clamp(min, max.max(min));
         }

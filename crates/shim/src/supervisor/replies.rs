@@ -131,7 +131,9 @@ impl Supervisor {
                 self.report.failed += 1;
                 self.fail_held(connection, errno)
             }
-            Phase::Active | Phase::Failed { .. } | Phase::Closed => Some(connection),
+            // The stack has reset it while it was handed over.
+            Phase::Active => self.on_closed(connection),
+            Phase::Failed { .. } | Phase::Closed => Some(connection),
         }
     }
 
