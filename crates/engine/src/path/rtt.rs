@@ -183,9 +183,8 @@ impl Rtt {
     /// counts as if there was none before.
     pub(crate) fn suppose(&mut self, shortest: Duration, longest: Duration) {
         if self.least.is_none() {
-            let likely = shortest.max(longest / 2);
-            self.variation = (longest * 3 / 2).saturating_sub(likely) / 4;
-            self.smoothed = Some(likely);
+            self.variation = (longest * 3 / 2).saturating_sub(shortest) / 4;
+            self.smoothed = Some(shortest);
             let (min, max) = self.bounds;
             self.rto = (longest * 3 / 2).clamp(min, max.max(min));
         }
