@@ -178,13 +178,15 @@ impl Rtt {
         self.hold_up.map_or(Duration::ZERO, held_up).max(self.forward_delay())
     }
 
-    /// A round trip takes between `shortest` and `longest`, which is not measured. The RTO is not less than a half more than
-    /// that: a shorter one would expire for all data of the first round trip over a path that is just slow. The first sample
-    /// counts as if there was none before.
+    /// A round trip takes between `shortest` and `longest`, and is not measured. It counts as half of the longest at least: of
+    /// several copies the first may have been answered just behind the last. The RTO is not less than a half more than the
+    /// longest: a shorter one would expire for all data of the first round trip over a path that is just slow. The first
+    /// sample counts as if there was none before.
     pub(crate) fn suppose(&mut self, shortest: Duration, longest: Duration) {
         if self.least.is_none() {
-            self.variation = (longest * 3 / 2).saturating_sub(shortest) / 4;
-            self.smoothed = Some(shortest);
+            let likely = shortest.max(longest / 2);
+            self.variation = (longest * 3 / 2).saturating_sub(likely) / 4;
+            self.smoothed = Some(likely);
             let (min, max) = self.bounds;
             self.rto = (longest * 3 / 2).clamp(min, max.max(min));
         }
@@ -223,6 +225,8 @@ mod tests {
     fn an_unmeasured_round_trip_that_took_long_makes_the_first_timeout_longer() {
         let config = Config { rto_initial: ms(120), ..Config::default() };
         let mut rtt = Rtt::new(&config);
+        rtt.suppose(ms(9), ms(60));
+        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(200), Some(ms(30))));
         rtt.suppose(ms(180), ms(300));
         assert_eq!((rtt.rto(), rtt.smoothed()), (ms(450), Some(ms(180))));
         assert_eq!((rtt.first_rto(), rtt.least()), (Some(ms(450)), None));
