@@ -111,23 +111,18 @@ fn attach(
         base.core.count("tcp_relays_started");
         io::Result::Ok(())
     };
+    let is_answered = matches!(attempt.sctp, Sctp::Opened { .. });
     match (attempt.sctp, attempt.tcp) {
-        (Sctp::Opened { association, flow }, _) => {
+        // Where the peer has not answered yet, it gets what the program writes meanwhile.
+        (Sctp::Opened { association, flow } | Sctp::Opening { association, flow, .. }, _)
+            if is_answered || attempt.early =>
+        {
             let token = Source::Relay(relay.0).token();
             let socket = near(&base.core.registry, attempt.client, fd, token)
                 .inspect_err(|_| base.reset_flow(association, flow))?;
             let joined = Relay::new(association, flow, socket).with(&attempt.options);
-            relays.start(base, relay, joined);
-            relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
-        }
-        // The peer has not answered yet. It gets what the program writes meanwhile.
-        (Sctp::Opening { association, flow, .. }, _) if attempt.early => {
-            let token = Source::Relay(relay.0).token();
-            let socket = near(&base.core.registry, attempt.client, fd, token)
-                .inspect_err(|_| base.reset_flow(association, flow))?;
-            let early = Early::of(attempt.open.source);
-            let joined = Relay::new(association, flow, socket).with(&attempt.options).early(early);
-            relays.start(base, relay, joined);
+            let early = (!is_answered).then(|| Early::of(attempt.open.source));
+            relays.start(base, relay, joined.before_answer(early));
             relays.begin_connection(base, relay, ends, Carrier::Sctp(association));
         }
         (_, Tcp::Promised(far)) => plainly(far, base, relays, fd)?,

@@ -31,7 +31,7 @@ mod via;
 pub(crate) use answer::refusal;
 use early::Reached;
 pub(crate) use early::{follow_reached, go_on_plainly};
-pub(crate) use open::{errno_of, fallback_patience, must_fail, patience_with_relay};
+pub(crate) use open::{errno_of, fallback_patience, has_begun, must_fail, patience_with_relay};
 use race::Grace;
 pub(crate) use via::Lookup;
 use via::{ByRelay, RelayHosts};
@@ -164,7 +164,7 @@ impl Attempt {
 pub(crate) struct Attempts {
     all: BTreeMap<AttemptId, Attempt>,
     /// Blocking connects that have begun in this turn, for whose packets nothing else has to happen before.
-    pub(crate) begun: Vec<AttemptId>,
+    begun: Vec<AttemptId>,
     reached: Reached,
     grace: Grace,
     pub(crate) peers: Peers,

@@ -286,6 +286,11 @@ impl Attempts {
     }
 }
 
+/// Whether a blocking connect has begun in this turn, whose question is to leave.
+pub(crate) const fn has_begun(attempts: &Attempts) -> bool {
+    !attempts.begun.is_empty()
+}
+
 /// How long a peer without an association may leave unanswered what it is asked: longer if it is usual that it answers,
 /// and with carriers, of which some take round trips before anything is asked by them. For connections and datagrams.
 pub(crate) fn fallback_patience(core: &Core, is_usual: bool) -> Duration {

@@ -102,6 +102,7 @@ impl Relays {
         self.start_plain(id, TcpRelay::new(near, far).begin_with(early.sent.freeze()));
         base.core.counters.count_fallback(reason);
         base.core.count("early_opens_refused");
+        base.core.count("tcp_relays_started");
         Ok(())
     }
 }

@@ -118,9 +118,9 @@ impl Relay {
         self
     }
 
-    /// The peer has not accepted it yet.
-    pub(crate) fn early(self, early: Early) -> Self {
-        Self { early: Some(early), ..self }
+    /// Where the peer has not accepted it yet: what is kept until then.
+    pub(crate) fn before_answer(self, early: Option<Early>) -> Self {
+        Self { early, ..self }
     }
 
     pub(super) const fn take_early(&mut self) -> Option<Early> {

@@ -14,7 +14,7 @@ mod drain;
 mod events;
 mod status;
 
-use crate::attempt::{Attempts, Lookup, follow_reached};
+use crate::attempt::{Attempts, Lookup, follow_reached, has_begun};
 use crate::base::{Base, protection};
 use crate::budgets::{Budgets, Quotas};
 use crate::carriers;
@@ -357,7 +357,7 @@ impl Stack {
     /// Sends now what a program waits for and nothing else in this turn changes: what a blocking connect asks its peer, and
     /// the answer to such a question.
     fn send_awaited(&mut self) {
-        if !self.attempts.begun.is_empty() || self.relays.has_begun() {
+        if has_begun(&self.attempts) || self.relays.has_begun() {
             self.send();
         }
     }

@@ -271,8 +271,13 @@ impl Peer {
     }
 
     pub(crate) fn abort(&mut self, id: AssociationId) {
+        self.abort_for(id, b"test");
+    }
+
+    /// Says why, in the words of the Upper Layer Abort Reason.
+    pub(crate) fn abort_for(&mut self, id: AssociationId, reason: &[u8]) {
         let now = self.clock.now();
-        self.driver.endpoint_mut().abort(now, id, b"test");
+        self.driver.endpoint_mut().abort(now, id, reason);
         self.flush();
     }
 

@@ -1,8 +1,10 @@
-//! Connects that are completed before the peer has answered, and what becomes of them if it refuses.
+//! Programs that are connected before the peer has answered. It may still refuse the connection.
 
 use crate::common::peer::Peer;
-use crate::common::{Host, Network, VirtualHost, counter, echo, exchange, pattern, service, until};
-use crate::encryption::{Folder, client, server};
+use crate::common::{
+    Network, Table, VirtualHost, counter, echo, exchange, pattern, service, until,
+};
+use crate::encryption::{Folder, client, server_with_list};
 use crate::fallback::racing;
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport};
@@ -12,7 +14,7 @@ use manypath_flow::{ADAPTATION, FlowConfig, FlowId, FlowMux, Refusal, SCTP_PORT}
 use manypath_net::UdpPort;
 use manypath_rules::Encrypt;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 /// A host whose service plain TCP has reached, a peer there that answers nothing by itself, and a program that is
 /// connected and has written.
@@ -26,12 +28,16 @@ struct Early {
 
 impl Early {
     fn connect(network: Network, written: &[u8]) -> Self {
+        Self::connect_by(network, racing(network), written)
+    }
+
+    fn connect_by(network: Network, client: StackConfig, written: &[u8]) -> Self {
         let destination = service(network.server()[0], echo);
         let adaptation = Some(ADAPTATION);
         let config = Config { port: SCTP_PORT, adaptation, accept: true, ..Config::default() };
         let mut peer = Peer::new(network.server()[0], UdpPort::Fixed(DEFAULT_UDP_PORT), config);
         peer.mux = FlowMux::new(false, 16, FlowConfig::default());
-        let mut client = VirtualHost::new(racing(network));
+        let mut client = VirtualHost::new(client);
         client.open(1, destination);
         assert_eq!(client.replies(0), [Reply::Pending { id: 1 }]);
         let accepted = until("a connection", || {
@@ -112,9 +118,10 @@ fn what_a_peer_refuses_goes_on_over_tcp_with_its_first_bytes() {
         assert_eq!(early.heard(11), b"first bytes");
         early.peer.mux.refuse(early.flow, refusal);
         early.program.write_all(b", and more").unwrap();
-        early.program.shutdown(std::net::Shutdown::Write).unwrap();
+        early.program.shutdown(Shutdown::Write).unwrap();
         assert_eq!(early.read_to_end().unwrap(), b"first bytes, and more");
         assert_eq!(early.counter("stack_early_opens_refused"), 1);
+        assert_eq!(early.counter("stack_tcp_relays_started"), 1);
         let reason = if refusal == Refusal::Busy {
             FallbackReason::Busy
         } else {
@@ -128,10 +135,34 @@ fn what_a_peer_refuses_goes_on_over_tcp_with_its_first_bytes() {
 fn a_program_that_has_ended_before_a_refusal_still_gets_its_answer() {
     let written = pattern(100_000, 3);
     let mut early = Early::connect(Network::new(), &written);
-    early.program.shutdown(std::net::Shutdown::Write).unwrap();
+    early.program.shutdown(Shutdown::Write).unwrap();
     assert_eq!(early.heard(65_536), written[..65_536]);
     early.peer.mux.refuse(early.flow, Refusal::NotAllowed);
     assert_eq!(early.read_to_end().unwrap(), written);
+}
+
+/// What the peer still sends is dropped with half-close off, but not before the peer has accepted: over TCP there is
+/// half-close.
+#[test]
+fn without_half_close_a_program_that_has_ended_before_a_refusal_gets_its_answer_too() {
+    let network = Network::new();
+    let table = Table::new(network, "remote enable half-close=off\n");
+    let config = StackConfig { rules: table.file(), ..racing(network) };
+    let mut early = Early::connect_by(network, config, b"first bytes");
+    early.program.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(early.heard(11), b"first bytes");
+    early.peer.mux.refuse(early.flow, Refusal::NotAllowed);
+    assert_eq!(early.read_to_end().unwrap(), b"first bytes");
+}
+
+#[test]
+fn who_does_not_take_our_key_has_read_nothing() {
+    let mut early = Early::connect(Network::new(), b"first bytes");
+    assert_eq!(early.heard(11), b"first bytes");
+    early.peer.abort_for(early.association, b"key not authorized");
+    early.program.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(early.read_to_end().unwrap(), b"first bytes");
+    assert_eq!(early.client.status().fallbacks[&FallbackReason::NotAuthorized], 1);
 }
 
 #[test]
@@ -139,7 +170,7 @@ fn what_is_reset_before_an_answer_goes_on_over_tcp() {
     let mut early = Early::connect(Network::new(), b"first bytes");
     assert_eq!(early.heard(11), b"first bytes");
     early.peer.mux.reset(early.flow);
-    early.program.shutdown(std::net::Shutdown::Write).unwrap();
+    early.program.shutdown(Shutdown::Write).unwrap();
     assert_eq!(early.read_to_end().unwrap(), b"first bytes");
 }
 
@@ -157,7 +188,7 @@ fn with_its_association_an_early_connection_is_lost_once_the_program_has_written
         (early.counter("stack_early_opens_refused") == 1).then_some(())
     });
     early.program.write_all(b"more").unwrap();
-    early.program.shutdown(std::net::Shutdown::Write).unwrap();
+    early.program.shutdown(Shutdown::Write).unwrap();
     assert_eq!(early.read_to_end().unwrap(), b"more");
 }
 
@@ -174,13 +205,9 @@ fn a_service_that_has_gone_meanwhile_resets_the_connection() {
 fn a_client_that_is_not_authorized_goes_on_over_tcp_with_its_first_bytes() {
     let network = Network::new();
     let folder = Folder::new(network);
-    let (ours, mut theirs) = (folder.files("client"), folder.files("server"));
-    let list = folder.0.join("authorized");
-    std::fs::write(&list, "").unwrap();
-    theirs.authorized_peers = Some(list);
+    let ours = folder.files("client");
     let destination = service(network.server()[0], echo);
-    let config = server(network, Encrypt::Require, &[destination]);
-    let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
+    let (_server, theirs, _list) = server_with_list(network, &folder, destination);
     let mut config = StackConfig { keys: Some(ours), ..client(network, Encrypt::Opportunistic) };
     config.carrying.tcp_race = true;
     let mut client = VirtualHost::new(config);

@@ -62,6 +62,20 @@ pub(crate) fn server(network: Network, encrypt: Encrypt, allow: &[SocketAddr]) -
     StackConfig { encrypt, ..network.server_config(allow) }
 }
 
+/// A server that takes nobody before there is a key in its list.
+pub(crate) fn server_with_list(
+    network: Network,
+    folder: &Folder,
+    destination: SocketAddr,
+) -> (Host, Launcher, PathBuf) {
+    let list = folder.0.join("authorized");
+    fs::write(&list, "").unwrap();
+    let keys = KeyFiles { authorized_peers: Some(list.clone()), ..folder.files("server") };
+    let config = StackConfig { keys: Some(keys), ..server(network, Require, &[destination]) };
+    let (server, launcher) = Host::with_launcher(config);
+    (server, launcher, list)
+}
+
 pub(crate) fn encryption(status: &StackStatus) -> Option<&EncryptionStatus> {
     status.associations.first()?.encryption.as_ref()
 }
@@ -262,13 +276,9 @@ fn a_peer_that_was_encrypted_does_not_become_plain() {
 fn only_authorized_peers_are_taken_if_there_is_a_list_and_a_key_can_be_revoked() {
     let network = Network::new();
     let folder = Folder::new(network);
-    let (ours, mut theirs) = (folder.files("client"), folder.files("server"));
-    let list = folder.0.join("authorized");
-    fs::write(&list, "").unwrap();
-    theirs.authorized_peers = Some(list.clone());
+    let ours = folder.files("client");
     let destination = service(network.server()[0], echo);
-    let config = server(network, Require, &[destination]);
-    let (_server, theirs) = Host::with_launcher(StackConfig { keys: Some(theirs), ..config });
+    let (_server, theirs, list) = server_with_list(network, &folder, destination);
     let config = StackConfig { keys: Some(ours.clone()), ..client(network, Opportunistic) };
     let (_client, mut launcher) = Host::with_launcher(config);
     assert_eq!(launcher.direct(destination).0, FallbackReason::NotAuthorized);
